@@ -386,6 +386,25 @@ def test_a_what_if_in_which_the_program_fails_is_left_out_of_the_page(tmp_path: 
     assert re.search(rf"the program fails with half the launch overhead: {failure}\n", result.stderr)
 
 
+def test_a_program_that_launches_other_kernels_in_a_what_if_keeps_what_can_be_compared(tmp_path: Path) -> None:
+    """The second kernel's grid depends on the first one's time, as in a program that tunes itself."""
+    second = "gpu = ww.GPU('a100')\nrun = gpu.compile(SOURCE, name='program.cu')['add'][4, 256](1000, x)\n"
+    text = PROGRAM.partition("ww.GPU(")[0] + second
+    blocks = "8 if run.cycles > 3000 else 16"
+    text += f"gpu.compile(SOURCE.replace('add', 'more'), name='program.cu')['more'][{blocks}, 256](1000, x)\n"
+    result, page = reported(tmp_path, text)
+    assert result.exit_code == 0, result.output
+    more, add = sorted(result.stdout.splitlines()[:2], key=lambda line: line.startswith("add: "))
+    assert add.startswith("add: Limited by ")
+    assert "half the launch overhead" in add
+    assert more.startswith("more: Limited by ")
+    (sentence,) = left_out(page)
+    assert (
+        sentence
+        == "Not compared: half the launch overhead; with that, the program launches more a different number of times or with other grids."
+    )
+
+
 def test_a_page_is_written_although_the_program_runs_only_once(tmp_path: Path) -> None:
     text = f"import pathlib, sys\nonce = pathlib.Path({str(tmp_path / 'once')!r})\nif once.exists():\n    sys.exit(3)\nonce.touch()\n"
     result, page = reported(tmp_path, text + PROGRAM)

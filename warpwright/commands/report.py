@@ -118,8 +118,7 @@ def _compared(
 
 
 def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]) -> dict[int, Ranking]:
-    """Repeat the program for each resource that may limit its longest launches, with it relieved; empty, with a note, if that is not possible."""
-    from warpwright.errors import LaunchError
+    """Repeat the program for each resource that may limit its longest launches, with it relieved; empty if there is none."""
     from warpwright.session import session
     from warpwright.tools.report.relieved import (
         RepeatFailedError,
@@ -160,11 +159,7 @@ def _again(program: Path, arguments: list[str], gpu: str | None, runs: list[Run]
     except RepeatFailedError as error:
         note.print(f"the program fails with perfcheck: {error}", markup=False, soft_wrap=True)
         unchecked = f"Accesses were not checked: the program fails with perfcheck ({error})."
-    try:
-        rankings = rank(runs, wanted, again, lambda run: wasteful(findings, run), unchecked)
-    except LaunchError as error:
-        note.print(f"no what-if: {error}", markup=False, soft_wrap=True)
-        return {}
+    rankings = rank(runs, wanted, again, lambda run: wasteful(findings, run), unchecked)
     for ranking in rankings.values():
         console().print(f"{ranking.kernel}: {ranking.headline}", markup=False, soft_wrap=True)
     return rankings

@@ -59,6 +59,8 @@ NOTABLE_KERNEL = 0.05
 """Smallest share of the simulated time for which a kernel is ranked."""
 NOTABLE_IDLE = 0.2
 """Share of the SMs' time without a block that is named."""
+NOT_COMPARED = "Not compared: "
+"""Begins the sentence about runs in which the program made other launches."""
 WORTH_NAMING = 0.005
 """Share of the cycles that a relieved resource has to save to be called a limit."""
 
@@ -74,7 +76,7 @@ class WhatIf:
     before: tuple[int, ...]
     """Cycles of each launch on the chip as it is."""
     after: tuple[int, ...]
-    """Cycles of each launch on the changed chip."""
+    """Cycles of each launch on the changed chip; 0 for one without a partner there, of which only rankings of other launches have records."""
 
     def saved(self, launch: int) -> float:
         """Share of a launch's cycles that the change saves; negative when it costs cycles."""
@@ -125,7 +127,7 @@ class Ranking:
     accesses: tuple[str, ...] = ()
     """What perfcheck found in the kernel: ``32 wavefronts a request where 1 would do, matmul.py:14``."""
     left_out: tuple[str, ...] = ()
-    """Sentences about runs that are missing because the program failed in them."""
+    """Sentences about runs that are missing because the program failed in them or made other launches."""
 
     @property
     def best(self) -> Relief | None:
@@ -163,7 +165,9 @@ class Ranking:
         if self.fixed is not None and self._is_fixed():
             return f"Limited by {self.fixed.resource.title}: {self.fixed.because}{self._beside(0)}."
         if not self.reliefs and self.left_out:
-            return f"The limit of {self.kernel} was not found: no run with a resource relieved succeeded."
+            differ = any(sentence.startswith(NOT_COMPARED) for sentence in self.left_out)
+            end = "can be compared" if differ else "succeeded"
+            return f"The limit of {self.kernel} was not found: no run with a resource relieved {end}."
         if best is None:
             tried = ", ".join(relief.what_if.change for relief in self.reliefs)
             return f"No single resource limits {self.kernel}: {tried or 'nothing to relieve'} saves less than 1%."
@@ -204,6 +208,21 @@ def compare(before: Sequence[Run], after: Sequence[Run], change: str, overrides:
     if [(r.kernel, r.grid, r.block) for r in before] != [(r.kernel, r.grid, r.block) for r in after]:
         raise LaunchError("a what-if compares the same launches, but the program launched others on the changed chip")
     return WhatIf(change, dict(overrides), tuple(r.cycles for r in before), tuple(r.cycles for r in after))
+
+
+def _partners(before: Sequence[Run], after: Sequence[Run]) -> list[Run | None]:
+    """For each launch, the same one in another run of the program: that of the same kernel, grid and block with the same number among them, if both runs made equally many."""
+    sides: list[dict[Any, list[Run]]] = [{}, {}]
+    for side, runs in zip(sides, (before, after), strict=True):
+        for run in runs:
+            side.setdefault((run.kernel, run.grid, run.block), []).append(run)
+    found = {
+        id(run): partner
+        for key, runs in sides[0].items()
+        if len(runs) == len(sides[1].get(key, ()))
+        for run, partner in zip(runs, sides[1][key], strict=True)
+    }
+    return [found.get(id(run)) for run in before]
 
 
 # --- which resources are tried ------------------------------------------------------------------------------------------
@@ -348,7 +367,7 @@ def rank(
 ) -> dict[int, Ranking]:
     """Relieve resources in turn, and order those of each launch by what they save; returns the rankings by index of the launch.
 
-    A resource with which the program fails is left out, with a sentence about it in the ranking.
+    A resource with which the program fails, or does not make the launch as often and with the same grid, is left out, with a sentence about it in the ranking.
 
     Args:
         before: all launches of the program, on the chip as it is.
@@ -356,9 +375,6 @@ def rank(
         again: repeats the program on the chip with some fields changed; raises RepeatFailedError if the program fails.
         accesses: what perfcheck found in a launch's kernel.
         unchecked: a sentence on why perfcheck found nothing, if the program failed with it.
-
-    Raises:
-        LaunchError: as for :func:`compare`.
     """
     timed: dict[str, WhatIf | None] = {}
     failures: dict[str, str] = {}
@@ -366,27 +382,36 @@ def rank(
     for launch, some in wanted.items():
         reliefs = []
         missing: dict[str, list[str]] = {}
+        other: list[str] = []
         for resource, overrides in some:
             key = _key(overrides)
             if key not in timed:
                 try:
-                    timed[key] = compare(before, again(resource, overrides), resource.change, overrides)
-                except LaunchError:
-                    if "sm_count" not in overrides:
-                        raise
-                    timed[key] = None  # The program sizes its grid by the number of SMs.
+                    partners = _partners(before, again(resource, overrides))
+                    timed[key] = WhatIf(
+                        resource.change,
+                        dict(overrides),
+                        tuple(run.cycles for run in before),
+                        tuple(run.cycles if run is not None else 0 for run in partners),
+                    )
                 except RepeatFailedError as error:
                     timed[key], failures[key] = None, str(error)
-            if key in failures:
-                missing.setdefault(failures[key], []).append(resource.change)
             what_if = timed[key]
-            if what_if is not None:
+            if what_if is None:
+                missing.setdefault(failures[key], []).append(resource.change)
+            elif not what_if.after[launch]:
+                other.append(resource.change)
+            else:
                 reliefs.append(Relief(resource, replace(what_if, change=resource.change)))
         ranking = _ranking(before[launch], launch, reliefs, accesses(before[launch]))
         left_out = [
             f"Not timed: {', '.join(changes)}; the program fails with that ({failure})."
             for failure, changes in missing.items()
         ]
+        if other:
+            left_out.append(
+                f"{NOT_COMPARED}{', '.join(other)}; with that, the program launches {before[launch].kernel} a different number of times or with other grids."
+            )
         found[launch] = replace(ranking, left_out=(*left_out, *([unchecked] if unchecked else [])))
     return found
 
