@@ -148,6 +148,42 @@ def test_a_fault_under_mps_ends_all_clients() -> None:
         card.launch(work(other, 1))
 
 
+def test_a_client_that_has_failed_can_do_nothing_any_more() -> None:
+    """Each call of a failed context returns its error, and MPS takes no new clients before it has ended."""
+    card, (one, other) = tenants("mps", 50, 50)
+    launcher, arguments = work(other, 1)
+    launcher(*arguments)
+    fault, wildly = wild(one)
+    with pytest.raises(ExecutionError, match="wild"):
+        fault(*wildly)  # a launch that is not of the card
+    for client in (one, other):
+        again, given = (fault, wildly) if client is one else (launcher, arguments)
+        with pytest.raises(ClientFailedError, match=f"{again.kernel.name}: its client has failed"):
+            again(*given)
+        for call in (
+            lambda gpu: gpu.zeros(1),
+            lambda gpu: gpu.empty(1),
+            lambda gpu: gpu.array([1]),
+            lambda gpu: gpu.compile(""),
+            lambda gpu: gpu.synchronize(),
+        ):
+            with pytest.raises(ClientFailedError, match=r"\(\): its client has failed"):
+                call(client)
+    with pytest.raises(ClientFailedError, match=r"client\(\): its client has failed"):
+        card.client()
+
+
+def test_a_fault_of_a_launch_by_itself_ends_only_its_client_in_time_slices() -> None:
+    card, (one, other) = tenants("time-slices", 100, 100)
+    fault, wildly = wild(one)
+    with pytest.raises(ExecutionError):
+        fault(*wildly)
+    with pytest.raises(ClientFailedError):
+        one.zeros(1)
+    timed(card.launch(work(other, 1))[0])
+    card.client()
+
+
 @pytest.mark.ci
 def test_contexts_take_turns_in_slices() -> None:
     card, (one, other) = tenants("time-slices", 100, 100, time_slice_us=10, context_switch_us=2, context_warp_us=0)

@@ -32,6 +32,7 @@ from warpwright.chips.chip import GENERATIONS
 from warpwright.chips.chip import fields as chip_fields
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import (
+    ExecutionError,
     KernelNotFoundError,
     LaunchError,
     MemoryOverrunWarning,
@@ -444,6 +445,16 @@ class GPU:
         from warpwright.engines import OpticalFlow
 
         return OpticalFlow(self, self.timeline)
+
+    def check_alive(self, what: str) -> None:
+        """Raise the error of a GPU that an earlier failure has ended; a GPU that is not shared stays usable after each.
+
+        Args:
+            what: what the caller is about to do or launch, for the message.
+        """
+
+    def launch_failed(self, error: ExecutionError) -> None:
+        """Note that a launch on this GPU alone has failed."""
 
     def checks(self, name: str) -> bool:
         """True if the named check, such as ``"memcheck"``, is active for this GPU's launches."""
@@ -1045,11 +1056,15 @@ class Launcher:
         """Run the kernel; arguments are described at :func:`warpwright.engine.arguments.pack`."""
         from warpwright.run import launch
 
+        gpu = self.kernel.gpu
         try:
+            gpu.check_alive(self.kernel.name)
             run = launch(self, arguments)
         except (WarpwrightError, KeyboardInterrupt) as error:
+            if isinstance(error, ExecutionError):
+                gpu.launch_failed(error)
             raise without_own_frames(error) from error.__cause__
-        self.kernel.gpu.launches.append(run)
+        gpu.launches.append(run)
         if session.on_launch is not None:
             session.on_launch(run)
         return run

@@ -25,7 +25,8 @@ from warpwright.launch_groups import GroupError, Member, Timed, hinders, launch_
 from warpwright.resident_launches import ResidentLaunches
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    from warpwright.api import Launcher, Module
+    from warpwright.arrays import DeviceArray
     from warpwright.engine.arguments import PackedArguments
 
 MODES = ("mps", "time-slices")
@@ -59,6 +60,51 @@ class ClientGPU(GPU):
     """SMs that its blocks may be on at once."""
     failure: ExecutionError | None = None
     """Why it launches nothing any more."""
+    fails_with: Sequence[ClientGPU] = ()
+    """The clients that a fault of this one ends: all of the card under MPS, otherwise only itself."""
+
+    def check_alive(self, what: str) -> None:
+        """Refuse a client that has failed, as each call of a process with such a context does.
+
+        Raises:
+            ClientFailedError: it has failed.
+        """
+        if self.failure is not None:
+            raise ClientFailedError(f"{what}: its client has failed: {self.failure}")
+
+    def launch_failed(self, error: ExecutionError) -> None:
+        """End the client, and under MPS all others, after a launch that has failed."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        for other in self.fails_with:
+            if other is not self:
+                other.failure = ClientFailedError(
+                    f"client {self.number} of MPS faulted, which ends all clients of the card: {error}"
+                )
+
+    def compile(self, *arguments: Any, **options: Any) -> Module:
+        """As for :meth:`warpwright.GPU.compile`, unless the client has failed."""
+        self.check_alive("compile()")
+        return super().compile(*arguments, **options)
+
+    def array(self, *arguments: Any, **options: Any) -> DeviceArray:
+        """As for :meth:`warpwright.GPU.array`, unless the client has failed; ``zeros`` and ``empty`` likewise."""
+        self.check_alive("array()")
+        return super().array(*arguments, **options)
+
+    def zeros(self, *arguments: Any, **options: Any) -> DeviceArray:
+        self.check_alive("zeros()")
+        return super().zeros(*arguments, **options)
+
+    def empty(self, *arguments: Any, **options: Any) -> DeviceArray:
+        self.check_alive("empty()")
+        return super().empty(*arguments, **options)
+
+    def synchronize(self) -> None:
+        """Report the client's failure, if it has failed."""
+        self.check_alive("synchronize()")
+        super().synchronize()
 
 
 @dataclass(slots=True)
@@ -141,7 +187,11 @@ class SharedGPU:
         Raises:
             ArgumentError: no percentage above 0 and up to 100, or one below 100 without MPS.
             UnsupportedError: there are as many as can be.
+            ClientFailedError: under MPS, a client has faulted.
         """
+        if self.mode == "mps":
+            for one in self.clients:
+                one.check_alive("client()")
         sms = sms_of_percentage(self.chip.sm.sm_count, active_thread_percentage)
         if self.mode != "mps" and active_thread_percentage != 100:
             raise ArgumentError(
@@ -154,6 +204,7 @@ class SharedGPU:
         gpu = ClientGPU(chip, device=len(self.clients), caches="cold", **self._options)
         gpu.repeats = None
         gpu.number, gpu.most_sms = len(self.clients), sms
+        gpu.fails_with = self.clients if self.mode == "mps" else ()
         self.clients.append(gpu)
         return gpu
 
@@ -199,8 +250,7 @@ class SharedGPU:
             raise UnsupportedError(f"{launcher.kernel.name} belongs to no client of this card")
         if gpu.timing != "full":
             raise UnsupportedError(f"{launcher.kernel.name}: clients run with timing='full'")
-        if gpu.failure is not None:
-            raise ClientFailedError(f"{launcher.kernel.name}: its client has failed: {gpu.failure}")
+        gpu.check_alive(launcher.kernel.name)
         return gpu
 
     # --- MPS --------------------------------------------------------------------------------------
@@ -223,15 +273,7 @@ class SharedGPU:
         """A fault in one client's kernel, which ends all clients."""
         if not isinstance(failure.error, ExecutionError):
             raise failure.error
-        at_fault = gpus[failure.place].number
-        for gpu in self.clients:
-            gpu.failure = (
-                failure.error
-                if gpu.number == at_fault
-                else ClientFailedError(
-                    f"client {at_fault} of MPS faulted, which ends all clients of the card: {failure.error}"
-                )
-            )
+        gpus[failure.place].launch_failed(failure.error)
         return [failure.error if place == failure.place else _failure_of(gpu) for place, gpu in enumerate(gpus)]
 
     # --- time slices --------------------------------------------------------------------------------
