@@ -487,7 +487,7 @@ class L2(Section):
     """Of one slice, for a pass over a sector of which every word is named."""
     l2_atomic_word_cycles: float = Field(gt=0)
     """Of one slice, for a pass over a sector of which some words are named: as many passes as lanes on one word."""
-    l2_atomic_combined_lanes_count: int = Field(default=1, gt=0)
+    l2_atomic_combined_lanes_count: int = Field(gt=0)
     """Lanes of a warp on one word that a pass serves at once; more than one on no known chip."""
     l2_atomic_float_cycles: float = Field(gt=0)
     """Between floating-point sums on one word."""
