@@ -383,6 +383,32 @@ def test_mps_gives_a_process_a_share_of_the_sms(kept: Path) -> None:
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("MEMORY_FAULTS", "use allocation or page"),
+        ("GPU", "no chip is called 'foo'"),
+        ("SYSTEM", "no machine is called 'foo'"),
+        ("CHECK_LEVEL", "check level 'foo' is not known"),
+        ("THREADS", "use a positive whole number"),
+    ],
+)
+def test_an_invalid_setting_is_an_error_before_the_program_starts(name: str, advice: str, tmp_path: Path) -> None:
+    variable = {f"WARPWRIGHT_{name}": "foo"}
+    done = run_program(PROGRAM, {**os.environ, **ENVIRONMENT, **variable})
+    assert done.stdout.strip() == "code 100"
+    said = f"WARPWRIGHT_{name}=foo is not valid: {advice}"
+    assert done.stderr.count(said) == 1
+    assert "Traceback" not in done.stderr
+    (tmp_path / "program.py").write_text("print('started')")
+    run = [sys.executable, "-m", "warpwright", "run", str(tmp_path / "program.py")]
+    refused = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, **variable})
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "started" not in refused.stdout
+
+
+@pytest.mark.ci
 @pytest.mark.parametrize("percentage", ["101", "0", "abc", "nan"])
 def test_an_invalid_share_of_the_sms_is_an_error(percentage: str, kept: Path, tmp_path: Path) -> None:
     variable = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": percentage}

@@ -28,6 +28,7 @@ def check_options(
 ) -> None:
     """Reject invalid options before the program is started."""
     from warpwright.chips import ChipError
+    from warpwright.driver import settings
     from warpwright.driver.visible_devices import share_percent
     from warpwright.programs import ProgramError, find_program
     from warpwright.session import known_chips
@@ -48,6 +49,7 @@ def check_options(
     except ChipError as error:
         raise fail(str(error), MISUSED) from None
     try:
+        settings.refuse_invalid()
         share_percent()
     except ValueError as error:
         raise fail(str(error), MISUSED) from None

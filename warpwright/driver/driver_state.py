@@ -247,6 +247,17 @@ class Device:
         return visible_devices.provisioned(whole)
 
 
+def _wrong_setting() -> str:
+    """What is wrong with the variables that set up the devices; empty if nothing is."""
+    from warpwright.driver import settings
+
+    try:
+        settings.refuse_invalid()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def _managed(machine: Machine | None) -> ManagedMemory | None:
     """The machine's managed memory, if time passes there."""
     if machine is None or os.environ.get("WARPWRIGHT_TIMING") == "off":
@@ -263,15 +274,20 @@ class State:
         self.handles = Handles()
         self._number = os.getpid
         self.process = os.getpid()
-        self.machine = _machine(os.environ.get("WARPWRIGHT_SYSTEM"))
+        wrong = _wrong_setting()
+        self.machine = _machine(None if wrong else os.environ.get("WARPWRIGHT_SYSTEM"))
         """The links between the devices; None: peer accesses use the numbers in the chip's file."""
-        chips = chips_named(os.environ.get("WARPWRIGHT_GPU")) if self.machine is None else self.machine.gpus
+        named = None if wrong else os.environ.get("WARPWRIGHT_GPU")
+        chips = chips_named(named) if self.machine is None else self.machine.gpus
         self.cards = [Device(i, chip) for i, chip in enumerate(chips)]
         """The devices that NVML lists: whole cards."""
         self.devices, self.no_device = self.cards, ""
         self.no_device_code = results.NO_DEVICE
         """What calls return if the process sees no device."""
-        self._choose(chips)
+        if wrong:
+            self.no_device = wrong
+        else:
+            self._choose(chips)
         self.managed = _managed(self.machine)
         """Where pages of managed memory are, if they move between the devices."""
         self.links_free: dict[tuple[str, str], int] = {}

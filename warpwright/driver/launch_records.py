@@ -7,6 +7,7 @@ writes a file when it ends.  So do processes that the tests of ``pytest --warpwr
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import pickle
 import sys
@@ -73,15 +74,15 @@ def obey() -> None:
 
 def start() -> None:
     """Record this process's launches, if requested."""
-    if os.environ.get(_THREADS):
+    if os.environ.get(_THREADS, "").isdecimal():  # the driver refuses other values
         session.threads = int(os.environ[_THREADS])
     session.caches = os.environ.get("WARPWRIGHT_CACHES") or session.caches
     session.memory_faults = os.environ.get("WARPWRIGHT_MEMORY_FAULTS") or session.memory_faults
     session.inject = os.environ.get("WARPWRIGHT_INJECT") or session.inject
     session.library_model = os.environ.get("WARPWRIGHT_LIBRARY_MODEL") or session.library_model
     session.notes_origins = session.notes_origins or os.environ.get("WARPWRIGHT_ORIGINS") == "1"
-    if os.environ.get(DEADLINE):
-        session.deadline = float(os.environ[DEADLINE])
+    with contextlib.suppress(ValueError):  # as above
+        session.deadline = float(os.environ.get(DEADLINE, "")) or session.deadline
     if session.on_launch is None and os.environ.get(FOLDER):
         session.on_launch = _add
         if not sys.orig_argv:

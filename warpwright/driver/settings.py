@@ -1,0 +1,94 @@
+"""The variables ``WARPWRIGHT_…`` that set up the simulated devices of a process: values that are not valid are found before anything uses them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from warpwright.errors import WarpwrightError
+
+
+def refuse_invalid() -> None:
+    """Check the variables of the environment; empty ones count as unset.
+
+    Raises:
+        ValueError: the first variable whose value is not valid, with what may stand there.
+    """
+    for name, check in _CHECKS.items():
+        text = os.environ.get(f"WARPWRIGHT_{name}", "")
+        if not text:
+            continue
+        try:
+            check(text)
+        except (WarpwrightError, ValueError) as error:
+            raise ValueError(f"WARPWRIGHT_{name}={text} is not valid: {error}; correct or unset it") from None
+
+
+def _one_of(known: Sequence[str]) -> Callable[[str], None]:
+    def check(text: str) -> None:
+        if text not in known:
+            raise ValueError(f"use {' or '.join(known)}")
+
+    return check
+
+
+def _number(text: str) -> None:
+    try:
+        valid = int(text) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError("use a positive whole number")
+
+
+def _seconds(text: str) -> None:
+    try:
+        float(text)
+    except ValueError:
+        raise ValueError("use a number of seconds") from None
+
+
+def _chips(text: str) -> None:
+    from warpwright.session import known_chips
+
+    known_chips(text)
+
+
+def _machine(text: str) -> None:
+    from warpwright.system import load_machine
+
+    load_machine(text)
+
+
+def _checks(text: str) -> None:
+    from warpwright.tools.checks.checker import parse
+
+    parse(text)
+
+
+def _level(text: str) -> None:
+    from warpwright.tools.checks.checker import parse_level
+
+    parse_level(text)
+
+
+def _injections(text: str) -> None:
+    from warpwright.faults.injection import parse_injections
+
+    parse_injections(text)
+
+
+_CHECKS: dict[str, Callable[[str], None]] = {
+    "GPU": _chips,
+    "SYSTEM": _machine,
+    "TIMING": _one_of(("full", "sampled", "off")),
+    "CACHES": _one_of(("cold", "kept")),
+    "MEMORY_FAULTS": _one_of(("allocation", "page")),
+    "CHECK": _checks,
+    "CHECK_LEVEL": _level,
+    "INJECT": _injections,
+    "HOST_CLOCK": _one_of(("host", "simulated")),
+    "THREADS": _number,
+    "DEADLINE": _seconds,
+}
+"""By the variable's name after ``WARPWRIGHT_``."""
