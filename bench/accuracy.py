@@ -121,10 +121,18 @@ def measured(card: str, which: str) -> dict[str, dict[str, float]]:
 
 
 def counted(card: str, which: str) -> dict[str, dict[str, list[float]]]:
-    """By case and metric what every recorded run counted, the measured median as one more; empty where only that was kept."""
+    """By case and metric what every run counted, also those of earlier recordings, the measured median as one more; empty where only that was kept."""
     recorded = json.loads((DATA / card / f"{which}.json").read_text())
+    before = [recording["counts"] for recording in recorded.get("earlier", [])]
     return {
-        name: {key: [*values, recorded["kernels"][name][key]] for key, values in runs.items()}
+        name: {
+            key: [
+                *values,
+                *(v for counts in before for v in counts.get(name, {}).get(key, [])),
+                recorded["kernels"][name][key],
+            ]
+            for key, values in runs.items()
+        }
         for name, runs in recorded.get("counts", {}).items()
     }
 

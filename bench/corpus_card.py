@@ -13,12 +13,15 @@ On the machine with the card (needs NumPy, NVIDIA's driver and, for ``record``, 
 each kernel, ncu's default), so a measured kernel starts cold, as the model's does; of several repetitions
 it keeps the median of each counter, all cycle counts, and every count of instructions, which depends on the order of the
 chip's warps where it is not the same each time, and of L2's look-ups and hits, among which are some of the card's own.
+A recording that the output file already holds is kept in it as ``earlier``, with its cycles and counts: repetitions in one
+process differ by less than recordings of two days or two cards (``bench/card_spread.py``).
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import datetime
 import hashlib
 import io
 import json
@@ -27,6 +30,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -89,12 +93,12 @@ def chosen(which: str, names: list[str], small: bool = False) -> Iterator[Case]:
 
 
 def prepare(which: str, folder: Path, arch: int) -> None:
-    """Compile a set for a card's architecture into ``folder``."""
+    """Compile a set for a card's architecture into its own folder under ``folder``; sets have sources of the same name."""
     from warpwright.toolchain import CompilerInput, load
 
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / which).mkdir(parents=True, exist_ok=True)
     for case in chosen(which, []):
-        path = cubin_path(folder, case)
+        path = cubin_path(folder / which, case)
         if not path.exists():
             path.write_bytes(load(case.source, arch, CompilerInput(case.options)).cubin)
 
@@ -137,7 +141,7 @@ def check(which: str, folder: Path, names: list[str], small: bool = False) -> in
     for case in chosen(which, names, small):
         done += 1
         try:
-            after = launch_case(card, case, cubin_path(folder, case).read_bytes())
+            after = launch_case(card, case, cubin_path(folder / which, case).read_bytes())
             theirs = digests_of(case, after)
             differ = [key for key, digest in model.get(case.name, theirs).items() if theirs[key] != digest]
             if differ:
@@ -156,7 +160,7 @@ def launch(which: str, folder: Path, names: list[str], repeats: int) -> None:
     """Launch every case some times and look at no result: what runs under ncu."""
     card = Card()
     for case in chosen(which, names):
-        launch_case(card, case, cubin_path(folder, case).read_bytes(), repeats)
+        launch_case(card, case, cubin_path(folder / which, case).read_bytes(), repeats)
 
 
 def under_ncu(own: list[str], metrics: tuple[str, ...], more: tuple[str, ...] = ()) -> tuple[list[dict[str, str]], str]:
@@ -202,8 +206,23 @@ def card_line() -> str:
     return subprocess.run(query, capture_output=True, text=True).stdout.strip()
 
 
+def as_earlier(recorded: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a new recording keeps of a data file: cycles and counts of its recording and of those before it, the latest first.
+
+    A recording of one repetition has kept its cycles and counts as its kernels' metrics only.
+    """
+    kernels = recorded["kernels"]
+    cycles = recorded.get("cycles") or {name: [values[CYCLES]] for name, values in kernels.items()}
+    counts = recorded.get("counts") or {
+        name: {key: [values[key]] for key in COUNTED if key in values} for name, values in kernels.items()
+    }
+    kept = {key: recorded[key] for key in ("card", "date", "command", "counts_command") if key in recorded}
+    return [{**kept, "cycles": cycles, "counts": counts}, *recorded.get("earlier", [])]
+
+
 def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) -> None:
-    """Measure every case under ncu and write the data file."""
+    """Measure every case under ncu and write the data file; a recording that it holds becomes an earlier one."""
+    earlier = as_earlier(json.loads(out.read_text())) if out.exists() else []
     measured = profile(which, folder, names, repeats, METRICS)
     kernels = {
         name: {k: statistics.median(float(v[k]) for v in values) for k in METRICS if values[0][k]}
@@ -212,10 +231,12 @@ def record(which: str, folder: Path, out: Path, names: list[str], repeats: int) 
     cycles = {name: [float(v[CYCLES]) for v in values] for name, values in measured.items()}
     made = {
         "card": card_line(),
+        "date": datetime.date.today().isoformat(),
         "command": f"python -m bench.corpus_card record --set {which} --repeats {repeats}",
         "kernels": kernels,
         "cycles": cycles,
         "counts": {name: {k: [float(v[k]) for v in values] for k in COUNTED} for name, values in measured.items()},
+        "earlier": earlier,
     }
     out.write_text(json.dumps(made, indent=1) + "\n")
 
