@@ -99,5 +99,7 @@ def test_a_fence_asks_whether_posted_writes_have_arrived_and_asks_once(tmp_path:
     assert found[0, 0][0] == pytest.approx(found[1, 0][0], abs=2)
     late = found[1, 20_000][0] - found[0, 20_000][0]
     assert asks * 0.5 < late <= asks + 2
-    assert found[1, 20_000][1] == pytest.approx(found[0, 20_000][1], abs=10)
+    # The second fence does not ask again; it leaves when the first one's answer is back, up to the time for which a fence waits for others earlier or later.
+    joins = chip.links.system_fence_joins_ns * chip.clocks.sm_clock_mhz / 1000
+    assert found[1, 20_000][1] == pytest.approx(found[0, 20_000][1], abs=joins)
     assert found[1, 20_000][1] < found[1, 20_000][0] - asks / 2

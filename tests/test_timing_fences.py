@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import warpwright as ww
+from bench.device import Model
+from bench.machine.system_fences import NOTHING, WORD, Fences, shape_of
+from warpwright.toolchain import compile_source
 
 SOURCE = r"""
 template <int STORES> __device__ void fences(unsigned *out, unsigned *to) {
@@ -291,3 +294,43 @@ def test_the_fences_of_a_grid_barrier_take_what_a_card_takes(kernel: str, first:
     means = out.reshape(-1, 13)[:, 1:6].mean(axis=0) / (repeats - 1)
     assert means[0] == pytest.approx(first, rel=0.08)
     assert means[4] == pytest.approx(second, rel=0.08)
+
+
+@pytest.fixture(scope="module")
+def system_fences() -> Fences:
+    source = Path(__file__).parents[1] / "bench" / "machine" / "system_fences.cu"
+    return Fences(Model("h200"), compile_source(source, 90).cubin)
+
+
+@pytest.mark.parametrize("store", [NOTHING, WORD])
+def test_eight_fences_for_the_system_leave_together_and_all_others_after_them(
+    system_fences: Fences, store: int
+) -> None:
+    """bench.machine.system_fences, `warps`: 1 to 8 warps' fences are over after 1,177 cycles (1,195 after a store), a ninth warp's after 2,004 (2,021), and the last of 64 after 2,327 (2,447)."""
+
+    def over(warps: int) -> list[int]:
+        found: list[int] = system_fences.timed("sc_system", shape_of(warps), 1, store)["ends"]
+        return found
+
+    first, second, last = ((1177, 2004, 2327), (1195, 2021, 2447))[store]
+    assert over(1)[0] == pytest.approx(first, rel=0.04)
+    assert over(8)[-1] == pytest.approx(first, rel=0.04)
+    nine, many = over(9), over(64)
+    assert nine[7] == pytest.approx(first, rel=0.04)
+    assert nine[8] == pytest.approx(second, rel=0.04)
+    assert sum(end < second - 100 for end in many) <= 8
+    assert many[-1] == pytest.approx(last, rel=0.06)
+
+
+@pytest.mark.parametrize(("warps", "cycles"), [(1, 1057), (4, 1063), (16, 1656), (64, 1654)])
+def test_groups_of_fences_for_the_system_follow_each_other(system_fences: Fences, warps: int, cycles: int) -> None:
+    """bench.machine.system_fences, `chains`: from 12 warps on, two groups take turns, 827 cycles apart."""
+    assert system_fences.chain("chain_system", shape_of(warps), 1, NOTHING) == pytest.approx(cycles, rel=0.05)
+
+
+def test_fences_that_come_while_a_group_is_on_its_way_leave_when_it_is_back(system_fences: Fences) -> None:
+    """bench.machine.system_fences, `apart`: the fences of 32 warps that come 300 cycles after each other are over after 10,289 cycles, in groups 827 cycles apart."""
+    ends = system_fences.timed("sc_system", shape_of(32), 1, NOTHING, apart=300)["ends"]
+    assert ends[-1] == pytest.approx(10289, rel=0.02)
+    gaps = [gap for gap in np.diff(ends).tolist() if gap > 100]
+    assert np.median(gaps) == pytest.approx(827, abs=10)

@@ -757,8 +757,12 @@ class Links(Section):
     """How much longer a fence for the system takes where the host's or another device's memory is mapped."""
     system_fence_gap_ns: float = Field(ge=0)
     """Between an SM's groups of fences for the system, beyond what they take longer than those for the device."""
+    system_fence_joins_ns: float = Field(ge=0)
+    """From the arrival of a fence for the system, if no others are on their way, until it leaves; others that arrive by then leave with it."""
+    system_fence_first_count: int = Field(ge=0, le=64)
+    """Fences for the system that leave an SM together if no others are on their way; 0: any number."""
     system_fence_group_count: int = Field(ge=0, le=64)
-    """Fences for the system that leave an SM together; 0: all that wait."""
+    """Fences for the system that leave together when others have returned; 0: all that wait."""
     host_fence_ns: float = Field(ge=0)
     """The same as ``system_fence_ns`` after writes to the host."""
     peer_fence_ns: float = Field(ge=0)

@@ -457,6 +457,8 @@ def fence(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruct
     latency = code[row.latency]
     at_l2 = code[row.strong] != 0
     if at_l2:
+        if code[row.strong] & s.FENCE_SYSTEM:  # one that comes late leaves its SM with others (warp.ask_system_fence)
+            latency -= m[s.chip.fence_system_joins]
         latency = max(latency, device_fence(m, sm, time))
     elif m[w.wrote]:
         latency += m[s.chip.block_fence_longer]

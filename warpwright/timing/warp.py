@@ -205,13 +205,40 @@ def ask_in_round(m: Any, sm: s.SM, w: s.Warp, latency: int, time: int) -> None:
 
 
 @core
-def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
-    """Send a fence whose warp's writes are acknowledged to the slices: with its round if the SM has stored, otherwise at once.
+def ask_system_fence(m: Any, sm: s.SM, w: s.Warp, latency: int, acked: int, idle: bool) -> None:
+    """Send a fence of system scope with its group. ``latency`` is that of a fence whose warp has written nothing (``idle``); the SM's writes were acknowledged at ``acked``.
 
-    A group of system-scope fences leaves when the previous one is on its way back from outside the device, whether anything was written or not (``fences``,
-    ``python -m bench.elsewhere``: 16 warps take 1.5 to 2 times as long as one).  On V100 a group is assumed to have one of each sub-core (Zhang et al.'s Table 9: a
+    One group of an SM is on its way at a time, whether anything was written or not.  The first fence waits for some others, up to a number, and all that arrive while their group is on its way leave when it is back
+    (``python -m bench.machine.system_fences`` on an H200: one to eight warps' fences take 1,177 cycles, and of 9, 16 and 64 warps' at once all but the first four to eight take 2,004, 2,013 and 2,327; a fence 210 cycles after the
+    first is over when it is, one 240 cycles after it 827 cycles later).  On V100 a group is assumed to have one of each sub-core, which an H200 does not have (Zhang et al.'s Table 9: a
     barrier of two GPUs' grids with 64 warps on each SM takes at least 16 µs more than with one, of which the grid's two barriers are 4).
     """
+    issued = m[w.last]
+    turn = m[sm.fence_turn]
+    joins = m[s.chip.fence_system_joins]
+    m[sm.fence_group] += 1
+    full = 0 < m[sm.fence_most] < m[sm.fence_group]
+    if full or issued > turn:
+        back = turn + max(m[sm.fence_gap], m[s.chip.fence_turn])
+        waits = issued <= back
+        turn = back if waits else issued + joins
+        m[sm.fence_most] = m[s.chip.fence_system_group if waits else s.chip.fence_system_first]
+        m[sm.fence_group] = 1
+        m[sm.fence_turn] = turn
+        m[sm.fence_gap] = 0
+    begins = turn - joins
+    longer = beyond_device(m, sm, turn)
+    m[sm.fence_gap] = max(m[sm.fence_gap], longer + m[s.chip.fence_system_gap])
+    over = begins + latency + mapped_elsewhere(m)
+    if not idle:
+        over = max(over, max(begins, acked) + m[s.chip.fence_latency] + longer)
+    leaves = max(turn, m[s.chip.now])
+    new_request(m, sm, w, s.RQ_FENCE, leaves, max(over - leaves, 0), 0, s.FENCE_AFTER_LOADS)
+
+
+@core
+def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
+    """Send a fence whose warp's writes are acknowledged to the slices: with its round or group if the SM has stored, otherwise at once."""
     m[w.fence] = s.FENCE_ASKED
     time = max(max(m[w.store_time], m[sm.store_time]), max(m[w.last], m[s.chip.now]))
     turn = m[sm.fence_turn]
@@ -224,21 +251,17 @@ def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
         # Nothing was written since the warp's last fence: no group takes it (fence_gl: 16 warps 290 cycles, one 280; cluster_barrier).
         new_request(m, sm, w, s.RQ_FENCE, time, fence & (s.FENCE_AT_L2 - 1), 0, s.FENCE_IN_TURN)
         return
+    if fence & s.FENCE_SYSTEM:
+        ask_system_fence(m, sm, w, fence & (s.FENCE_AT_L2 - 1), time, idle)
+        return
     m[sm.fence_group] += 1
-    places = m[s.chip.fence_system_group] if fence & s.FENCE_SYSTEM else m[s.chip.fence_places]
-    full = 0 < places < m[sm.fence_group]
+    full = 0 < m[s.chip.fence_places] < m[sm.fence_group]
     if full or time > turn + m[s.chip.fence_together]:
         m[sm.fence_group] = 1
         turn = max(time, turn + max(m[sm.fence_gap], m[s.chip.fence_turn]))
         m[sm.fence_turn] = turn
         m[sm.fence_gap] = 0
-    latency = fence & (s.FENCE_AT_L2 - 1)
-    if fence & s.FENCE_SYSTEM:
-        longer = beyond_device(m, sm, turn)
-        latency = latency + mapped_elsewhere(m) if idle else m[s.chip.fence_latency] + longer
-        m[sm.fence_gap] = max(m[sm.fence_gap], longer + m[s.chip.fence_system_gap])
-    way = s.FENCE_AFTER_LOADS if fence & s.FENCE_SYSTEM else s.FENCE_IN_TURN
-    new_request(m, sm, w, s.RQ_FENCE, max(time, turn), latency, 0, way)
+    new_request(m, sm, w, s.RQ_FENCE, max(time, turn), fence & (s.FENCE_AT_L2 - 1), 0, s.FENCE_IN_TURN)
 
 
 @core

@@ -980,8 +980,18 @@ class Header(Unit):
         "cycle",
         "between groups of fences for the system, beyond what they take longer",
     )
+    fence_system_joins = from_chip(
+        "links.system_fence_joins_ns", "cycle", "for which a fence for the system waits for others that leave with it"
+    )
+    fence_system_first = from_chip(
+        "links.system_fence_first_count",
+        "fences",
+        "for the system that leave an SM together if none are on their way; 0: any number",
+    )
     fence_system_group = from_chip(
-        "links.system_fence_group_count", "fences", "for the system that leave an SM together; 0: any number"
+        "links.system_fence_group_count",
+        "fences",
+        "for the system that leave together after others have returned; 0: any number",
     )
     fence_together = from_chip(
         "pipes.membar_group_cycles", "cycle", "after the first of an SM's group of fences in which others join it"

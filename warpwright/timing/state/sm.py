@@ -274,6 +274,7 @@ class SM(Unit, align=8):
     stores_sent = word("lines", "of stores so far")
     stores_known = word("lines", "of them whose acknowledgements are known")
     fence_gap = word("cycle", "after them before the next may leave")
+    fence_most = word("fences", "for the system that leave together in the last group; 0: any number")
     host_written = word("cycle", "when the last write to the host was acknowledged")
     peer_written = word("cycle", "when the last write to another device was acknowledged")
     posted = word("", "writes to other devices have left that no fence has asked about")
