@@ -11,13 +11,14 @@ import pytest
 
 import warpwright as ww
 from tests.chip_files import run_kernel
-from warpwright.chips import ChipError, chip_names, load_chip
+from warpwright.chips import ChipError, chip_files, chip_names, load_chip
 from warpwright.chips.chip import fields, sections
 from warpwright.chips.limits import field_range
 from warpwright.errors import LaunchError
 from warpwright.timing import buffer_reuse
 
 NOWHERE = object()
+entries = chip_files._entries
 
 
 def refusal(tmp_path: Path, text: str, base: str = "a100") -> str:
@@ -139,6 +140,23 @@ def test_a_file_without_base_must_name_every_field(tmp_path: Path) -> None:
             ChipError, match=r"^chip 'mine' lacks the field 'product' \(\[identity\] of .*\); to change a few numbers"
         ):
             load_chip(str(path), **overrides)
+
+
+def test_a_base_is_read_once_and_not_changed_by_the_files_that_are_based_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_chip("a100", sm_count=100)
+    path = tmp_path / "mine.toml"
+    path.write_text('base = "a100"\nsm_count = 40\nl2_ways = 8\nl2_kib = 20480\n')
+    opened = []
+    monkeypatch.setattr(chip_files, "_entries", lambda *entry: opened.append(entry[0]) or entries(*entry))
+    changed = load_chip(str(path))
+    again = load_chip("a100", l1_kib=128)
+    assert set(opened) == {"mine"}
+    assert (changed.sm.sm_count, changed.kind("sm_count"), changed.kind("l2_ways")) == (40, "set", "set")
+    own = load_chip("a100")
+    assert (again.sm, again.l2, again.kind("sm_count")) == (own.sm, own.l2, own.kind("sm_count"))
+    assert again.sources["l2_ways"] == own.sources["l2_ways"]
 
 
 @pytest.mark.parametrize("bad", [b"\xff\xfe", b"base = ", b'base = "../a100"', b"base = 3"])

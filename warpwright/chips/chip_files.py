@@ -51,8 +51,30 @@ class _File(NamedTuple):
         """Give a field its value, and where that comes from."""
         self.values[field], self.sources[field], self.kinds[field] = value, source, kind
 
+    def copy(self) -> _File:
+        """The same with dictionaries of its own."""
+        return _File(self.label, self.place, *(dict(part) for part in self[2:]))
+
 
 def _read(name: str, above: tuple[Path, ...] = ()) -> _File:
+    """A chip or a file, which the caller may change."""
+    if not name.endswith(".toml") and name in _own_names():
+        return _own_file(name).copy()
+    return _resolved(name, above)
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    return frozenset(chip_names())
+
+
+@cache
+def _own_file(name: str) -> _File:
+    """A chip of this package, which is read once: most files are based on one."""
+    return _resolved(name, ())
+
+
+def _resolved(name: str, above: tuple[Path, ...]) -> _File:
     path, table = _table(name)
     if path.resolve() in above:
         raise ChipError(f"{str(path)!r} is a base of itself")
@@ -200,10 +222,16 @@ def _checked(name: str | Chip, overrides: dict[str, Any]) -> Chip:
     return chip
 
 
+@cache
+def _limits() -> dict[str, tuple[float, float] | None]:
+    """The least and the most of each field."""
+    return {field: field_range(field, sections()[section].model_fields[field]) for field, section in fields().items()}
+
+
 def _check_range(label: str, place: str, field: str, value: Any) -> None:
     """Refuse a number beyond its field's range; values of other types are left to the record."""
     section = fields()[field]
-    limits = field_range(field, sections()[section].model_fields[field])
+    limits = _limits()[field]
     if limits is None or isinstance(value, bool) or not isinstance(value, int | float):
         return
     if not limits[0] <= value <= limits[1]:
