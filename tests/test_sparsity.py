@@ -86,6 +86,19 @@ def test_floats_are_rounded_to_the_nearest(type: str) -> None:
     assert np.isnan(decoded(kind.encode(np.float32([[np.nan]])), type)).all()
 
 
+def test_later_products_do_not_compile_their_kernel_again() -> None:
+    gpu = ww.GPU("a100", timing="off")
+    rng = np.random.default_rng(4)
+    weights, x = matrix(rng, 64, 64, "s8"), matrix(rng, 8, 64, "s8")
+    sparse = compress(prune_2_4(weights, "s8"), "s8")
+    for form in (weights, sparse, weights, sparse):
+        matmul(gpu, form, x, "s8")
+    programs = [run.program for run in gpu.launches]
+    assert programs[2] is programs[0]
+    assert programs[3] is programs[1]
+    assert programs[1] is not programs[0]
+
+
 def test_a_sparse_matrix_takes_nine_sixteenths_of_the_bytes() -> None:
     weights = prune_2_4(np.random.default_rng(1).standard_normal((128, 256)))
     assert compress(weights).nbytes == 128 * 256 * 2 * 9 // 16

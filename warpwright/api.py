@@ -321,6 +321,8 @@ class GPU:
         self.on_output: Callable[[bytes], None] | None = None
         """Receives the output of kernels when their launch has ended; standard output if it is None."""
         self.launches: list[Run] = []
+        self.kept_kernels: dict[tuple[object, ...], Kernel] = {}
+        """Kernels of this package that were used on this GPU: a kernel that is loaded again would wait for its code, which is optimised in the background after the first launch."""
         """Every launch of this GPU, in order."""
         self._timeline: Timeline | None = None
         self._jpeg: JpegDecoder | None = None

@@ -43,7 +43,11 @@ def kernel(gpu: GPU, kind: Element, sparse: bool) -> Kernel:
         "REGISTER": '"r"' if kind.is_integer else '"f"',
         "SELECTORS": 2 if kind.bits > 8 else 1,
     }
-    return gpu.compile(SOURCE, defines=defines)["product"]
+    kernels = gpu.kept_kernels
+    key = ("sparsity", kind.name, sparse)
+    if key not in kernels:
+        kernels[key] = gpu.compile(SOURCE, defines=defines)["product"]
+    return kernels[key]
 
 
 def matmul(
