@@ -36,12 +36,12 @@ def ptx(tmp_path: Path) -> Path:
     return tmp_path / "add.ptx"
 
 
-def printed(program: Path, *words: str | Path, gpu: str = "a100", timing: str = "off") -> str:
+def printed(program: Path, *words: str | Path, gpu: str = "a100", timing: str = "off", code: int = 0) -> str:
     """What the program prints before the table of launches."""
     command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", gpu, "--timing", timing, program, *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stdout.split(f"{gpu} ")[0].split("the program launched")[0]
 
 
@@ -68,7 +68,7 @@ def test_two_addresses_are_one_memory(program: Path) -> None:
 def test_wrong_calls_get_a_drivers_codes(program: Path) -> None:
     said = "a launch failed: out-of-bounds write of 4 bytes at 0x40 in kernel fault\n"
     codes = "1 1 1\n400 200\n500 1\n1\n700 CUDA_ERROR_ILLEGAL_ADDRESS 700\n0\n"
-    assert printed(program, "errors") == codes + said
+    assert printed(program, "errors", code=1) == codes + said
 
 
 @pytest.mark.ci

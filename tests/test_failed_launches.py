@@ -36,11 +36,10 @@ print("result", cuda.raw("cuCtxSynchronize"), flush=True)
             1,
             "a launch failed: deadlock in kernel waits, block (0, 0, 0): warps run, but only repeat themselves",
         ),
-        ("strays", 0, "a launch failed: out-of-bounds write of 4 bytes at 0x"),
+        ("strays", 1, "a launch failed: out-of-bounds write of 4 bytes at 0x"),
     ],
 )
 def test_a_launch_that_the_driver_ends_is_named(kernel: str, code: int, how: str, tmp_path: Path) -> None:
-    # A card's fault is the program's to find; it would never end the other kernel.
     program = tmp_path / "program.py"
     program.write_text(HEAD + LAUNCH, encoding="utf-8")
     words = ["run", "--gpu", "h200", "--timing", "off", sys.executable, str(program), kernel]
@@ -48,3 +47,6 @@ def test_a_launch_that_the_driver_ends_is_named(kernel: str, code: int, how: str
     assert how in done.stdout, done.stdout + done.stderr
     assert "launched no kernel" not in done.stdout
     assert done.exit_code == code
+    for given in (0, 3):
+        chosen = CliRunner().invoke(app, ["run", "--error-exitcode", str(given), *words[1:]])
+        assert chosen.exit_code == given

@@ -95,6 +95,16 @@ LibraryModelOption = Annotated[
         help="nvidia: multiplies the time of each launch from the drop-in libraries by the ratio that was measured for its class between NVIDIA's library and Warpwright's kernel (h200).",
     ),
 ]
+ErrorCodeOption = Annotated[
+    int,
+    typer.Option(
+        "--error-exitcode",
+        min=0,
+        max=255,
+        metavar="CODE",
+        help="Exit code if a launch failed or --check found an error, but the program itself exits with 0; 1 by default, 0 for that of the program.",
+    ),
+]
 InjectOption = Annotated[
     str | None,
     typer.Option(

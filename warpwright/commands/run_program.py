@@ -23,6 +23,7 @@ from warpwright.commands.options import (
     CheckpointOption,
     ClockOption,
     CsvOption,
+    ErrorCodeOption,
     EveryOption,
     GpuOption,
     InjectOption,
@@ -79,6 +80,7 @@ class RunOptions:
     checkpoint: CheckpointOption = None
     checkpoint_every: EveryOption = None
     inject: InjectOption = None
+    error_exitcode: ErrorCodeOption = FAILED
     timeout: TimeoutOption = None
     json: JsonOption = None
     csv: CsvOption = None
@@ -136,12 +138,13 @@ def run(
         write_frame_pages(report, frames, bool(runs))
     if killed:
         fail(killed)
-    if code := _conclude([program, *context.args], gpu, code, bool(runs), findings if check is not None else None):
+    failed = _conclude([program, *context.args], gpu, code, bool(runs), findings if check is not None else None)
+    if code := code or (o.error_exitcode if failed else 0):
         raise typer.Exit(code)
 
 
-def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, findings: list[Finding] | None) -> int:
-    """Show the findings of a checked program, or why another may have failed; returns the exit code, which is a failed program's own.
+def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, findings: list[Finding] | None) -> bool:
+    """Show the findings of a checked program, or why another may have failed; returns whether they contain errors or a launch failed, also if the program ignored that.
 
     Args:
         findings: those of child processes; None without ``--check``.
@@ -152,11 +155,11 @@ def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, fi
     own = is_python_file(command[0])
     killed = not own and bool(ended_by_signal(code))
     unchecked = killed or (own and code and not session.checkers)
+    wrong = False
     if findings is not None and (findings or not unchecked):
-        found = show_findings(findings)
-        code = code or found
+        wrong = show_findings(findings) != 0
+        code = code or int(wrong)
     if code and not killed and not own and findings is None:
         session.launched = launched
         advise_on_order(command, gpu)
-    # The program may ignore the result code, and on a card the launch would never have ended.
-    return code or (FAILED if any(failed.hangs for failed in session.failed_launches) else 0)
+    return wrong or bool(session.failed_launches)
