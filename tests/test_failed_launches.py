@@ -50,3 +50,17 @@ def test_a_launch_that_the_driver_ends_is_named(kernel: str, code: int, how: str
     for given in (0, 3):
         chosen = CliRunner().invoke(app, ["run", "--error-exitcode", str(given), *words[1:]])
         assert chosen.exit_code == given
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("kernel", ["waits", "strays"])
+def test_the_message_names_the_device_if_the_program_has_several(
+    kernel: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + LAUNCH.replace("on(0)", "on(1)"), encoding="utf-8")
+    words = ["run", "--gpu", "h200,h200", "--timing", "off", sys.executable, str(program), kernel]
+    CliRunner().invoke(app, words)
+    message = capfd.readouterr().err  # of the program's process
+    assert "block (0, 0, 0)" in message
+    assert "device 1" in message

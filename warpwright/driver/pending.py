@@ -358,10 +358,12 @@ class Queue:
             self.add(stream, again)
 
     def note(self, stream: Stream) -> str:
-        """Record the stream of a queued kernel, for the report of its fault; empty if it ran when it was launched."""
+        """The device of a kernel, if there are several, and the stream of a queued one, for the report of its fault."""
+        device = f"device {stream.device.ordinal}" if len(state().devices) > 1 else ""
         if self._owner is None:
-            return ""
+            return f"\n  launched on {device}" if device else ""
         on = f"stream {stream.handle:#x}" if stream.handle else "the default stream"
+        on += f" of {device}" if device else ""
         return f"\n  launched in {on}; reported by the first later call that sees the stream's work"
 
     def drop(self) -> None:
