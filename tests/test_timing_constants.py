@@ -90,6 +90,18 @@ def test_an_operand_waits_for_its_line_once_and_parameters_lie_in_the_second_lev
     assert operands([0, 4, BLOCK], 3) - operands([0, 4], 3) > hit + 250
 
 
+def test_a_sub_core_has_twelve_ldcs_in_flight() -> None:
+    """H200 (``bench.machine.first_loads --starts``): of 64 warps that begin with an LDC, 48 begin at once, the others when the first constants have arrived."""
+
+    def waited(count: int) -> int:
+        kernel = Synthetic()
+        for _ in range(count):
+            kernel.add("LDC", writes=[4], operands=[place(index=2)], access=Access("constant", 4), kind="touch", write_barrier=0, stall=2)  # fmt: skip
+        return int(run(kernel.exit(), lambda block, warp: [(0, [gather([0] * 32)] * count)]).stalls["mio_throttle"])
+
+    assert waited(12) < 60 < 250 < waited(13)
+
+
 def test_a_uniform_load_without_a_counter_leaves_the_queue_alone() -> None:
     store = Access("global", 4)
 

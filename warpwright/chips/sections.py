@@ -299,6 +299,8 @@ class ConstantCache(Section):
     """Of a window: where a GPC's lines took so much of it, its SMs share the port in equal parts in the next one."""
     gpc_constant_interval_cycles: float = Field(gt=0)
     """Between two lines that the L1.5 caches of a GPC's SMs get or hand over together."""
+    gpc_first_constant_interval_cycles: float = Field(gt=0)
+    """The same when a launch begins, while all SMs ask for their parameters."""
     """Between two lines that L1.5 hands over."""
     l2_constant_latency_cycles: int = Field(gt=0)
     """Of an LDC whose block L1.5 misses."""
@@ -306,6 +308,8 @@ class ConstantCache(Section):
     """Of the SM for each different word of an LDC."""
     ldc_replay_cycles: int = Field(gt=0)
     """Between two different words of one LDC."""
+    ldc_in_flight_count: int = Field(gt=0, le=16)
+    """LDCs of a sub-core that have issued and wait for their words; the next one issues when the oldest has its word."""
 
 
 class Shared(Section):

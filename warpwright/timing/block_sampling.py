@@ -106,7 +106,11 @@ def part_of(chip: Chip, share: float) -> Chip:
                     "dispatch_apart_sm_count": 0,
                 }
             ),
-            "constant_cache": constants.model_copy(update=parts(constants, 1 / fuller, "gpc_constant_interval_cycles")),
+            "constant_cache": constants.model_copy(
+                update=parts(
+                    constants, 1 / fuller, "gpc_constant_interval_cycles", "gpc_first_constant_interval_cycles"
+                )
+            ),
             "crossbar": crossbar.model_copy(
                 update={
                     "gpc_read_bytes_per_clk": round(crossbar.gpc_read_bytes_per_clk * fuller),

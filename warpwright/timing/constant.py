@@ -152,6 +152,20 @@ def word_ready(m: Any, sm: s.SM, line: int, time: int, several: bool) -> int:
 
 
 @core
+def _wait_for_words(m: Any, sc: s.SubCore, arrival: int) -> None:
+    """An LDC that has issued keeps its place until its last word's ``arrival``; a sub-core that has given away all places accepts nothing for its memory queue.
+
+    (bench.machine.first_loads, 64 warps per SM: the first LDC of 12 warps per sub-core issues at once, that of the other four when the first constants have arrived.)
+    """
+    head = m[sc.constant_head]
+    m[sc.constant_queue[head]] = arrival
+    head = head + 1 if head + 1 < m[s.chip.const_flights] else 0
+    m[sc.constant_head] = head
+    free = sc.pipe_free[s.P_MIO]
+    m[free] = max(m[free], m[sc.constant_queue[head]])
+
+
+@core
 def load_constant(
     m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int, recorded: bool
 ) -> int:
@@ -175,4 +189,6 @@ def load_constant(
             at = word_ready(m, sm, line, at, False)
         if word + 1 < count:
             at += m[s.chip.const_replay]
-    return at + code[row.latency]
+    done = at + code[row.latency]
+    _wait_for_words(m, sc, done)
+    return done

@@ -403,7 +403,7 @@ def _share_parameters(state: s.State, chip: Chip, blocks: int) -> None:
     if 0 < blocks < sm.sm_count:
         asking = np.unique(first_places(dispatch_of(chip), blocks, 1))
     count = np.bincount(gpcs[asking], minlength=len(sm.gpc_sm_counts))[gpcs]
-    part = np.maximum((count * state.words[s.chip.const_gpc_interval] + 128) >> 8, 1)
+    part = np.maximum((count * state.words[s.chip.const_first_gpc_interval] + 128) >> 8, 1)
     sms[:, s.SM.const_interval] = np.maximum(state.words[s.chip.const_interval], part)
     sms[:, s.SM.operand_interval] = part
 

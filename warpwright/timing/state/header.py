@@ -323,6 +323,12 @@ class Header(Unit):
     const_gpc_interval = from_chip(
         "constant_cache.gpc_constant_interval_cycles", "1/256 cycle", "between two lines for a GPC's SMs"
     )
+    const_first_gpc_interval = from_chip(
+        "constant_cache.gpc_first_constant_interval_cycles", "1/256 cycle", "the same when a launch begins"
+    )
+    const_flights = from_chip(
+        "constant_cache.ldc_in_flight_count", "instructions", "LDCs of a sub-core that wait for words"
+    )
     const_asked = word("", "some SM has asked L1.5 in this window")
     const_word = from_chip("constant_cache.ldc_word_cycles", "cycle", "of the SM for a different word")
     const_replay = from_chip("constant_cache.ldc_replay_cycles", "cycle", "more for an LDC with several words")

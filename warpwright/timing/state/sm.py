@@ -46,6 +46,7 @@ class SubCore(Unit):
     free = word("bits", "free warp slots", reset=(1 << MAX_WARPS) - 1)
     product = word("cycle", "when the last tensor product was dispatched")
     product_reads = word("bits", "cycles after that in which it reads the banks")
+    constant_head = word("", "place of the next LDC in its ring")
     barrier_head = word("", "place of the next arrival in the queue to the barriers' unit")
     product_end = word("cycle", "until when it makes any difference to what else is dispatched")
     paired = word("", "the instruction that has just issued may have the next one of its warp beside it")
@@ -54,6 +55,7 @@ class SubCore(Unit):
     age = words(MAX_WARPS, "", "its turn among those that can issue: Warp.age, and since when it is ready << AGE_READY")
     pipe_free = words(PIPE_COUNT, "cycle", "when each pipe takes its next instruction")
     mio_queue = words(16, "cycle", "ring: when each of the last instructions left the queue")
+    constant_queue = words(16, "cycle", "ring: when each of the last LDCs has its words")
     barrier_queue = words(8, "cycle", "ring: when the barriers' unit has taken each of the last arrivals")
 
 
