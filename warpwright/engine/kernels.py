@@ -325,6 +325,11 @@ def with_mbarriers(lowered: list[Lowered], mbarriers: Mapping[int, str]) -> list
     return result
 
 
+def _synchronises_lanes(loaded: LoadedKernel) -> bool:
+    """Whether a kernel has operations that name the lanes of a warp."""
+    return bool(loaded.program.warp_masks) or any(o.name == "warpsync" for x in lowered_of(loaded) for o in x.ops)
+
+
 def traced(
     loaded: LoadedKernel,
     context: LaunchContext,
@@ -340,8 +345,7 @@ def traced(
             names in vain (:func:`with_masks`); otherwise None.
         mbarriers: for the checks, operations of mbarriers that timing does not record (:func:`with_mbarriers`).
     """
-    gathers = masks or loaded.program.warp_masks or any(o.name == "warpsync" for x in lowered_of(loaded) for o in x.ops)
-    if mbarriers or (masks is not None and gathers):
+    if mbarriers or (masks is not None and (masks or _synchronises_lanes(loaded))):
         key = (*code_key(context.geometry, True), masks is not None)
         if key not in loaded.compiled_for_checks:
             lowered = with_masks(loaded, masks) if masks is not None else lowered_of(loaded)

@@ -23,6 +23,7 @@ from warpwright.engine.launch import LaunchContext
 from warpwright.native import intrinsics
 from warpwright.timing import state as s
 from warpwright.timing.state import State
+from warpwright.timing.state_digests import digests_of
 
 QUIET_SECONDS = 0.5
 """Wall time without the end of a block after which warps are inspected."""
@@ -38,8 +39,6 @@ RECORDED, MOST_RECORDED = 4, 64
 """Inspections that record states: at first, and at most.  The number doubles each time that warps do not come back to recorded states."""
 PATIENCE = 32
 """Inspections within which all warps must come back."""
-CHUNK_WORDS = 1 << 18
-"""Words of saved state that are digested at once: few enough for the host's caches."""
 
 
 class Watch:
@@ -127,21 +126,10 @@ class Watch:
         """
         found = np.zeros(len(pointers), np.uint64)
         for function in np.unique(functions):
-            places = np.array([WARP.slot("resume"), WARP.slot("exited"), *saved[int(function)]])
-            factors = _factors(len(places))
-            of_function = np.flatnonzero(functions == function)
-            for part in np.array_split(of_function, len(of_function) * len(places) // CHUNK_WORDS + 1):
-                words = self.warps[pointers[part][:, None] + places].view(np.uint64)
-                words ^= words >> np.uint64(32)
-                words *= factors
-                words ^= words >> np.uint64(29)
-                found[part] = words.sum(axis=1, dtype=np.uint64)
+            places = np.array([WARP.slot("resume"), WARP.slot("exited"), *saved[int(function)]], np.int64)
+            of_function = functions == function
+            found[of_function] = digests_of(self.warps, pointers[of_function], places).view(np.uint64)
         return found | np.uint64(1)
-
-
-def _factors(count: int) -> npt.NDArray[np.uint64]:
-    """Odd multipliers, one for each word of a state."""
-    return np.random.Generator(np.random.PCG64(count)).integers(0, 1 << 64, count, np.uint64) | np.uint64(1)
 
 
 def active_warps(state: State) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

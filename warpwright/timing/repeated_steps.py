@@ -49,7 +49,7 @@ class _State:
     """A launch between two turns."""
 
     key: tuple[bytes, ...]
-    """All that determines how it continues, except for the copy numbers."""
+    """All that determines how it continues, except for memory and the copy numbers."""
     places: npt.NDArray[np.int64]
     """Index of each warp's structure WARP."""
     copies: npt.NDArray[np.int64]
@@ -72,7 +72,7 @@ class RepeatedSteps:
         lasting = [word for word in watch.saved[function] if word != self._copy]
         self._words = {function: [*lasting, (at + TURNS_AT) // 8, *_AT_STOPS]}
         self._turns = 0
-        self._first: bytes = b""
+        self._first = self._memory = b""
         self._seen: _State | None = None
 
     def goes_on(self) -> bool:
@@ -84,9 +84,11 @@ class RepeatedSteps:
             self._seen = None
         if self._turns >= FIRST_TURNS and self._turns & (self._turns - 1) == 0:
             self._first, self._seen = self._digest_first(), self._look()
+            self._memory = self._watch.digest()
         elif self._seen is not None and self._digest_first() == self._first:
             now = self._look()
-            if now.key == self._seen.key and self._skip(self._seen, now):
+            # Memory is read only if all else is as it was.
+            if now.key == self._seen.key and self._watch.digest() == self._memory and self._skip(self._seen, now):
                 return False
         return self._turns < MOST_TURNS
 
@@ -116,7 +118,6 @@ class RepeatedSteps:
             self._digests(at),
             m[at[:, None] + np.array(_OF_MODEL)].tobytes(),
             blocks.tobytes(),
-            self._watch.digest(),
             m[[s.chip.rest_work, s.chip.grid_bit]].tobytes(),
         )
         warps = self._watch.warps

@@ -26,9 +26,9 @@ from warpwright.engine.device_memory import Allocation, DeviceMemory
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import Traced, calls_services, with_masks
 from warpwright.engine.launch import LaunchContext
+from warpwright.engine.memory_digests import digest
 from warpwright.engine.module import LoadedKernel
 from warpwright.tools.checks.findings import Finding
-from warpwright.tools.checks.memory_digests import digest
 
 if TYPE_CHECKING:
     from warpwright.tools.checks.checker import Checker

@@ -7,16 +7,15 @@ never have the same digest; those that differ in several have the same digest wi
 from __future__ import annotations
 
 import hashlib
-from functools import partial
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
-from warpwright.native.direct import bare
+from warpwright.native.direct import Entry, bare
 from warpwright.native.intrinsics import WORD, Piece
-from warpwright.tools.checks.intrinsics import entry
 
 ROW_WORDS = 32
 ROW_BYTES = 8 * ROW_WORDS
@@ -36,13 +35,16 @@ def mix(builder: Any, state: Any, row: Any) -> None:
     builder.store(builder.xor(mixed, builder.lshr(mixed, ir.Constant(kind, [29] * ROW_WORDS))), place, align=8)
 
 
-@partial(entry, what="the digests of memory")
-def mix_rows(given: Any) -> int:
+def _mix_rows(given: Any) -> int:
     """Mix rows of 32 words; ``given`` holds the host addresses of the state and of the first row, and the number of rows."""
     state, row = given[0], given[1]
     for n in range(given[2]):
         mix(state, row + n * ROW_BYTES)
     return 0
+
+
+mix_rows = Entry(cast(FunctionType, _mix_rows), "the digests of memory")
+"""Its argument is a host address, so indices are never checked."""
 
 
 def digest(memory: npt.NDArray[np.uint8]) -> bytes:
