@@ -227,7 +227,7 @@ def ask_system_fence(m: Any, sm: s.SM, w: s.Warp, latency: int, acked: int, idle
         m[sm.fence_turn] = turn
         m[sm.fence_gap] = 0
     begins = turn - joins
-    longer = beyond_device(m, sm, turn)
+    longer = beyond_device(m, sm, max(turn, acked))
     m[sm.fence_gap] = max(m[sm.fence_gap], longer + m[s.chip.fence_system_gap])
     over = begins + latency + mapped_elsewhere(m)
     if not idle:
