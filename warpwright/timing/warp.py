@@ -30,6 +30,7 @@ HOLDS_BACK = WARP["holds_back"]
 BAR_ID, BAR_THREADS, BAR_MODE = WARP["barrier_id"], WARP["barrier_threads"], WARP["barrier_mode"]
 BAR_LANES, BAR_VOTE, BAR_RESULT = WARP["barrier_lanes"], WARP["barrier_vote"], WARP["barrier_result"]
 EXITED, ARRIVED = WARP["exited"], WARP["cluster_arrived"]
+FAULT_INSTRUCTION, LAUNCH_OF_WARP, MISCOUNTED = WARP["fault_instruction"], WARP["launch"], LAUNCH["miscounted"]
 RETRY_CYCLES = 32
 """Cycles after a yield without a record until the warp is run again."""
 CLOCK_WITHIN = 8
@@ -623,9 +624,9 @@ def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
 @core
 def note_miscount(pointer: int, threads: int, differs: bool) -> None:
     """Note that a warp has named an invalid number of threads at a barrier; the launch reports it at its end."""
-    instruction = peek(pointer + WARP["fault_instruction"])
+    instruction = peek(pointer + FAULT_INSTRUCTION)
     poke(
-        peek(pointer + WARP["launch"]) + LAUNCH["miscounted"],
+        peek(pointer + LAUNCH_OF_WARP) + MISCOUNTED,
         instruction << 16 | (threads & 0x7FFF) << 1 | (1 if differs else 0),
     )
 
