@@ -26,6 +26,16 @@ extern "C" __global__ void meets(int *out, unsigned *clocks, int value) {
     out[i] = i + value;
     if (threadIdx.x % 32 == 0) clocks[i / 32] = end - begin;
 }
+#define R8(s) s s s s s s s s
+extern "C" __global__ void meets_often(int *out, unsigned *clocks, int value) {
+    auto grid = cooperative_groups::this_grid();
+    unsigned begin = clock();
+    R64(R8(grid.sync();))
+    unsigned end = clock();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = i + value;
+    if (threadIdx.x % 32 == 0) clocks[i / 32] = end - begin;
+}
 // The same value in each step.
 extern "C" __global__ void stores(int *out, unsigned *clocks, int value) {
     auto grid = cooperative_groups::this_grid();
@@ -69,7 +79,7 @@ SKIPPED, ALL = ("meets", "stores"), ("counts", "numbers", "waits")
 
 
 def launch(
-    chip: str, name: str, skips: bool, monkeypatch: pytest.MonkeyPatch
+    chip: str, name: str, skips: bool, monkeypatch: pytest.MonkeyPatch, blocks_per_sm: int = 1, threads: int = 64
 ) -> tuple[ww.Run, bytes, bytes, list[int]]:
     """The run, its results and clocks, and the numbers of steps that were skipped."""
     skipped: list[int] = []
@@ -85,9 +95,9 @@ def launch(
     monkeypatch.setattr(RepeatedSteps, "_skip", noted)
     monkeypatch.setattr(step_sampling, "repeated_steps", repeated_steps if skips else lambda _: None)
     gpu = ww.GPU(chip, timing="sampled")
-    blocks = gpu.chip.sm.sm_count
-    out, clocks = gpu.zeros(blocks * 64, dtype="i4"), gpu.zeros(blocks * 2, dtype="u4")
-    run = gpu.compile(SOURCE)[name][blocks, 64](out, clocks, 50)
+    blocks = gpu.chip.sm.sm_count * blocks_per_sm
+    out, clocks = gpu.zeros(blocks * threads, dtype="i4"), gpu.zeros(blocks * threads // 32, dtype="u4")
+    run = gpu.compile(SOURCE)[name][blocks, threads](out, clocks, 50)
     monkeypatch.setattr(RepeatedSteps, "_skip", skip)
     return run, out.numpy().tobytes(), clocks.numpy().tobytes(), skipped
 
@@ -110,6 +120,19 @@ def test_skipped_steps_leave_what_all_steps_do(chip: str, name: str, monkeypatch
         assert set(values.tolist()) == {51}
     if name == "counts":
         assert set(values.tolist()) == {64 * 50}
+
+
+@pytest.mark.ci
+def test_steps_are_skipped_whose_times_are_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer polls than in the timed steps, so each untimed step's time is corrected by its work."""
+    run, out, clocks, skipped = launch("v100", "meets_often", True, monkeypatch, 2, 32)
+    whole, its_out, its_clocks, _ = launch("v100", "meets_often", False, monkeypatch, 2, 32)
+    assert run.sampling is not None
+    assert run.sampling.expected_error > 0.1
+    assert sum(skipped) > 20
+    assert (out, clocks) == (its_out, its_clocks)
+    assert (run.cycles, run.instructions, dict(run.metrics)) == (whole.cycles, whole.instructions, dict(whole.metrics))
+    assert str(run.sampling) == str(whole.sampling)
 
 
 GRIDS = r"""

@@ -57,6 +57,8 @@ class _State:
     """Warp and thread instructions of each warp, shape (warps, 2)."""
     steps: int
     """Untimed steps so far."""
+    clock: int
+    """Cycle at which the last of them ended."""
     corrected: int
     """Cycles by which they differ from the pattern."""
 
@@ -122,23 +124,30 @@ class RepeatedSteps:
         )
         warps = self._watch.warps
         counts = warps[places[:, None] + np.array(_COUNTS)]
-        steps, corrected = int(m[s.chip.rest_steps]), int(m[s.chip.rest_corrected])
-        return _State(key, places, warps[places + self._copy].copy(), counts, steps, corrected)
+        steps, clock, corrected = m[[s.chip.rest_steps, s.chip.rest_clock, s.chip.rest_corrected]].tolist()
+        return _State(key, places, warps[places + self._copy].copy(), counts, steps, clock, corrected)
 
     def _skip(self, before: _State, now: _State) -> bool:
         """Skip as many periods as there are copies for; returns False if ``before`` and ``now``, whose keys are equal, are not a period apart."""
         further = now.copies - before.copies
-        if not len(further) or further[0] <= 0 or (further != further[0]).any() or now.corrected != before.corrected:
+        if not len(further) or further[0] <= 0 or (further != further[0]).any():
+            return False
+        m, warps = self._launch.state.words, self._watch.warps
+        pattern = m[s.chip.pattern_cycles[0] : s.chip.pattern_cycles[0] + m[s.chip.pattern_steps]]
+        if now.corrected != before.corrected and (now.steps - before.steps) % len(pattern):
+            # A step's correction follows from its work, which recurs, and from its place in the pattern, which is another one.
             return False
         periods = int((self._run.copies - 1 - now.copies.max()) // further[0])
-        m, warps = self._launch.state.words, self._watch.warps
         warps[now.places + self._copy] += periods * further
         warps[now.places[:, None] + np.array(_COUNTS)] += periods * (now.counts - before.counts)
         steps = periods * (now.steps - before.steps)
-        pattern = m[s.chip.pattern_cycles[0] : s.chip.pattern_cycles[0] + m[s.chip.pattern_steps]]
         whole, rest = divmod(steps, len(pattern))
-        following = (now.steps + np.arange(rest)) % len(pattern)
-        m[s.chip.rest_clock] += whole * pattern.sum() + pattern[following].sum()
+        if rest:
+            following = (now.steps + np.arange(rest)) % len(pattern)
+            m[s.chip.rest_clock] += whole * pattern.sum() + pattern[following].sum()
+        else:
+            m[s.chip.rest_clock] += periods * (now.clock - before.clock)
+            m[s.chip.rest_corrected] += periods * (now.corrected - before.corrected)
         m[s.chip.rest_steps] += steps
         return True
 
