@@ -66,7 +66,7 @@ def test_what_ifs_relieve_the_line_and_combine_a_warps_lanes() -> None:
 
     ranking = ranked(program, base)
     saved = {relief.what_if.change: relief.what_if.saved(0) for relief in ranking.reliefs}
-    assert saved["the lanes of a warp on one word combined to one atomic"] > 0.9
+    assert saved["the lanes of a warp on one word combined into one atomic"] > 0.9
     assert saved["atomics on one line twice as fast, as if they were spread over two"] == pytest.approx(0.5, abs=0.05)
     assert ranking.headline.startswith(
         "Limited by atomics of a warp's lanes on one word, which L2 executes one by one: "

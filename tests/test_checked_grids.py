@@ -231,7 +231,7 @@ def test_a_checked_launch_that_cannot_be_repeated_for_its_time_has_the_reason_an
     with pytest.raises(ww.UnsupportedError) as refused:
         _ = run.cycles
     assert str(refused.value) == (
-        "this run of increment has no cycles: it was only checked, because it cannot be repeated for its time (memory of the host or of another device "
+        "this run of increment has no cycles: it was only checked, because it cannot be repeated with timing (memory of the host or of another device "
         "is mapped, which the kernel may change): time it in a run without checks (omit --check or check=)"
     )
     with pytest.raises(ww.UnsupportedError, match="this run of increment has no report: it was only checked"):

@@ -321,9 +321,9 @@ class GPU:
         self.on_output: Callable[[bytes], None] | None = None
         """Receives the output of kernels when their launch has ended; standard output if it is None."""
         self.launches: list[Run] = []
-        self.kept_kernels: dict[tuple[object, ...], Kernel] = {}
-        """Kernels of this package that were used on this GPU: a kernel that is loaded again would wait for its code, which is optimised in the background after the first launch."""
         """Every launch of this GPU, in order."""
+        self.kept_kernels: dict[tuple[object, ...], Kernel] = {}
+        """Kernels of this package that this GPU has used. They are kept because loading one again would wait for the code that is optimised in the background after its first launch."""
         self._timeline: Timeline | None = None
         self._jpeg: JpegDecoder | None = None
 
@@ -449,7 +449,7 @@ class GPU:
         return OpticalFlow(self, self.timeline)
 
     def check_alive(self, what: str) -> None:
-        """Raise the error of a GPU that an earlier failure has ended; a GPU that is not shared stays usable after each.
+        """Raise the error of a GPU that an earlier failure has ended; a GPU that is not shared stays usable after a failure.
 
         Args:
             what: what the caller is about to do or launch, for the message.

@@ -14,7 +14,7 @@ UNTIMED = "its GPU was made with timing='off' or with checks: add timing='full' 
 
 def only_checked(reason: str) -> str:
     """Why a run that was to be checked and timed has no times, and what to do."""
-    return f"it was only checked, because it cannot be repeated for its time ({reason}): time it in a run without checks (omit --check or check=)"
+    return f"it was only checked, because it cannot be repeated with timing ({reason}): time it in a run without checks (omit --check or check=)"
 
 
 def whole_number(what: str, value: object) -> None:

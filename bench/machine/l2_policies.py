@@ -376,7 +376,7 @@ REREAD_RATIOS = (0.25, 0.5, 1.0)
 
 
 def reread(b: Bench) -> Any:
-    """How much of memory persists that L2 had already when it was read with a window, by what had been done to it."""
+    """How much of the memory that L2 already had when it was read with a window persists, by what had been done to it before."""
     hot, flood = b.card.alloc(64 * MIB), b.card.alloc(512 * MIB)
     rows = []
     for mib in (4, 16):

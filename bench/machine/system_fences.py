@@ -26,7 +26,7 @@ MOST_WARPS = 64
 
 
 def shape_of(warps: int) -> tuple[int, int]:
-    """The fewest blocks of so many warps in all: blocks of each SM and threads of each block."""
+    """The fewest blocks with so many warps in all: blocks of each SM and threads of each block."""
     return (1, 32 * warps) if warps <= 32 else (2, 16 * warps)
 
 

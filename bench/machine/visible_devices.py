@@ -126,7 +126,7 @@ MIG = (
     ),
 )
 VALUES = tuple(dict.fromkeys((*INDICES, *SPACES, *SEPARATORS, *WORDS, *UUIDS, *MIXED, *MIG)))
-"""Formats of values; ``names_of`` has what stands in braces."""
+"""Formats of values; ``names_of`` defines the names in braces."""
 
 CHILD = """
 import ctypes, json

@@ -295,13 +295,13 @@ class ConstantCache(Section):
     indexed_miss_cycles: int = Field(gt=0)
     """Of such a ULDC in another line, beyond a hit."""
     l15_constant_interval_cycles: int = Field(gt=0)
+    """Between two lines that L1.5 hands over."""
     gpc_constant_busy_percent: int = Field(gt=0)
     """Of a window: where a GPC's lines took so much of it, its SMs share the port in equal parts in the next one."""
     gpc_constant_interval_cycles: float = Field(gt=0)
     """Between two lines that the L1.5 caches of a GPC's SMs get or hand over together."""
     gpc_first_constant_interval_cycles: float = Field(gt=0)
     """The same when a launch begins, while all SMs ask for their parameters."""
-    """Between two lines that L1.5 hands over."""
     l2_constant_latency_cycles: int = Field(gt=0)
     """Of an LDC whose block L1.5 misses."""
     ldc_word_cycles: int = Field(gt=0)

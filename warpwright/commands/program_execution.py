@@ -123,7 +123,7 @@ def _replacements_noted(chip: str | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stops_reported(program: Path) -> Iterator[None]:
-    """End the command, without a traceback, if Ctrl-C, the time limit or the person at the debugger ends the program."""
+    """End the command, without a traceback, if Ctrl-C, the time limit or the debugger's user ends the program."""
     from warpwright import programs
     from warpwright.errors import KilledError
     from warpwright.session import session

@@ -144,7 +144,7 @@ def run(
 
 
 def _conclude(command: list[str], gpu: str | None, code: int, launched: bool, findings: list[Finding] | None) -> bool:
-    """Show the findings of a checked program, or why another may have failed; returns whether they contain errors or a launch failed, also if the program ignored that.
+    """Show the findings of a checked program, or why another may have failed; returns whether they contain errors or a launch failed, even if the program ignored it.
 
     Args:
         findings: those of child processes; None without ``--check``.

@@ -81,7 +81,7 @@ def start() -> None:
     session.inject = os.environ.get("WARPWRIGHT_INJECT") or session.inject
     session.library_model = os.environ.get("WARPWRIGHT_LIBRARY_MODEL") or session.library_model
     session.notes_origins = session.notes_origins or os.environ.get("WARPWRIGHT_ORIGINS") == "1"
-    with contextlib.suppress(ValueError):  # as above
+    with contextlib.suppress(ValueError):  # the driver refuses other values here too
         session.deadline = float(os.environ.get(DEADLINE, "")) or session.deadline
     if session.on_launch is None and os.environ.get(FOLDER):
         session.on_launch = _add

@@ -289,7 +289,7 @@ def execute(launch: Launch, stream: Stream) -> None:
 
 
 def _before_waiting(launch: Launch, stream: Stream) -> list[LaunchSnapshot]:
-    """The contents, before a checked launch, of all memories that it can write; empty unless it may wait for other work, which the checks do not run beside it."""
+    """The contents, before a checked launch, of all memories that it can write; empty unless it may wait for other work, as the checks run no other work beside it."""
     gpu = stream.device.gpu
     if gpu.checker is None:
         return []

@@ -1,4 +1,4 @@
-"""The variables ``WARPWRIGHT_…`` that set up the simulated devices of a process: values that are not valid are found before anything uses them."""
+"""Checks the variables ``WARPWRIGHT_…`` that set up the simulated devices of a process, before anything uses their values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def refuse_invalid() -> None:
     """Check the variables of the environment; empty ones count as unset.
 
     Raises:
-        ValueError: the first variable whose value is not valid, with what may stand there.
+        ValueError: the first variable whose value is not valid, with the values that are.
     """
     for name, check in _CHECKS.items():
         text = os.environ.get(f"WARPWRIGHT_{name}", "")
@@ -91,4 +91,4 @@ _CHECKS: dict[str, Callable[[str], None]] = {
     "THREADS": _number,
     "DEADLINE": _seconds,
 }
-"""By the variable's name after ``WARPWRIGHT_``."""
+"""Raise an error for an invalid value; by the variable's name after ``WARPWRIGHT_``."""

@@ -152,7 +152,7 @@ def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
 
 @core
 def note_busiest(m: Any, home: int, line: int, entry: s.LineAtomics, taken: int, passes: int) -> None:
-    """Count an atomic on a line, and remember the line whose atomics have taken most of the slice's time; the last of them is left out, as it may not be over when the launch ends."""
+    """Count an atomic on a line, and remember the line whose atomics have taken most of the slice's time; the last of them is left out, as it may end after the launch."""
     before = m[entry.taken]
     m[entry.taken] = before + taken
     m[entry.requests] += 1

@@ -35,7 +35,12 @@ ATOMICS = "atomic throughput of one L2 line"
 
 
 def busiest_line(state: State, host_minus_device: int) -> BusiestLine | None:
-    """The line whose atomics have taken most of their slice's time."""
+    """The line whose atomics have taken most of their slice's time; None if no line has had two.
+
+    Args:
+        state: after the launch.
+        host_minus_device: what the state's addresses exceed device addresses by.
+    """
     m = state.words
     first, count = int(m[s.chip.slice_queues]), int(m[s.chip.slices])
     queues = m[first : first + count * s.SliceQueue.size].reshape(count, s.SliceQueue.size)

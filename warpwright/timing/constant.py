@@ -153,9 +153,9 @@ def word_ready(m: Any, sm: s.SM, line: int, time: int, several: bool) -> int:
 
 @core
 def _wait_for_words(m: Any, sc: s.SubCore, arrival: int) -> None:
-    """An LDC that has issued keeps its place until its last word's ``arrival``; a sub-core that has given away all places accepts nothing for its memory queue.
+    """Keep a place for an issued LDC until the ``arrival`` of its last word; while all places are taken, the sub-core's memory queue accepts nothing.
 
-    (bench.machine.first_loads, 64 warps per SM: the first LDC of 12 warps per sub-core issues at once, that of the other four when the first constants have arrived.)
+    In ``bench.machine.first_loads`` with 64 warps per SM, the first LDCs of 12 warps of each sub-core issue at once, and those of the other four when the first constants have arrived.
     """
     head = m[sc.constant_head]
     m[sc.constant_queue[head]] = arrival

@@ -171,9 +171,9 @@ class BusiestLine:
     requests: int
     """Atomics on it, one for each instruction of a warp."""
     passes: int
-    """Passes that they take: one for each lane of a warp on the same word of a sector."""
+    """Passes over the line that they take: for each sector, as many as lanes of the warp are on the same word."""
     cycles: float
-    """That they take of the slice's time, but for the last one."""
+    """Of the slice's time that all but the last of them take."""
 
     def __str__(self) -> str:
         each = self.passes / self.requests

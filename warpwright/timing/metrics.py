@@ -350,7 +350,7 @@ def bottleneck(
 ) -> str:
     """One sentence: the launch itself, the binding lower bound when time is close to it, or what warps wait for most.
 
-    Every bound holds the launch overhead; shares are of the cycles after it.  ``details`` has what is known about the work of a bound.
+    Every bound holds the launch overhead; shares are of the cycles after it.  ``details`` has, by name of the bound, what the sentence adds about its work.
     """
     if overhead_cycles >= OVERHEAD_SHARE * cycles:
         return f"launch overhead ({100 * overhead_cycles / max(cycles, 1):.0f}% of the time is before the first block runs)"

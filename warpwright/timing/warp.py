@@ -209,8 +209,8 @@ def ask_in_round(m: Any, sm: s.SM, w: s.Warp, latency: int, time: int) -> None:
 def ask_system_fence(m: Any, sm: s.SM, w: s.Warp, latency: int, acked: int, idle: bool) -> None:
     """Send a fence of system scope with its group. ``latency`` is that of a fence whose warp has written nothing (``idle``); the SM's writes were acknowledged at ``acked``.
 
-    One group of an SM is on its way at a time, whether anything was written or not.  The first fence waits for some others, up to a number, and all that arrive while their group is on its way leave when it is back
-    (``python -m bench.machine.system_fences`` on an H200: one to eight warps' fences take 1,177 cycles, and of 9, 16 and 64 warps' at once all but the first four to eight take 2,004, 2,013 and 2,327; a fence 210 cycles after the
+    One group of an SM is on its way at a time, whether anything was written or not.  The first fence waits ``fence_system_joins`` for up to ``fence_system_first`` in all, and those that arrive while their group is on its way leave when it is back
+    (``python -m bench.machine.system_fences`` on an H200: one to eight warps' fences take 1,177 cycles, and of those of 9, 16 and 64 warps at once, the last takes 2,004, 2,013 and 2,327; a fence 210 cycles after the
     first is over when it is, one 240 cycles after it 827 cycles later).  On V100 a group is assumed to have one of each sub-core, which an H200 does not have (Zhang et al.'s Table 9: a
     barrier of two GPUs' grids with 64 warps on each SM takes at least 16 µs more than with one, of which the grid's two barriers are 4).
     """

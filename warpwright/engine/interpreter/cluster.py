@@ -75,7 +75,7 @@ class BlockState:
         return progress
 
     def complete_counts(self) -> None:
-        """The same for barriers with an explicit count, whose warps are released by the arrival that completes it: later ones wait for the next phase."""
+        """Release the lanes of every complete barrier with an explicit count: the arrival that completes it releases them, and later warps wait for the next phase."""
         for number, groups in self._waiting().items():
             if max(int(warp.barrier_threads[lanes].max()) for warp, lanes in groups) > 0:
                 self.released |= self._complete(number, groups, 0)

@@ -517,15 +517,15 @@ def release_next(t: Any, launch: Any) -> bool:
     if wanted < 0 or peek(t[T_COUNTS] + 8 * number) < wanted:
         t[T_BARRIER] = number + 1
         return False
-    if is_told(t, launch, number):
+    if complete_or_tell(t, launch, number):
         return True
     t[T_BARRIER] = number + 1
     return False
 
 
 @core
-def is_told(t: Any, launch: Any, number: int) -> bool:
-    """Complete a barrier; returns True if Python must be told first."""
+def complete_or_tell(t: Any, launch: Any, number: int) -> bool:
+    """Complete a barrier, unless Python must be told first: then returns True, and the next call completes it."""
     if t[T_TOLD] == 0 and is_of_interest(t, launch, number):
         t[T_TOLD] = 1
         return True
@@ -593,7 +593,7 @@ def run_block(t: Any, launch: Any) -> int:
             if reason >= 0:
                 return reason
         elif phase == FULL:
-            if is_told(t, launch, t[T_BARRIER]):
+            if complete_or_tell(t, launch, t[T_BARRIER]):
                 return COMPLETED
             t[T_PHASE] = NEXT
         elif phase == NEXT:

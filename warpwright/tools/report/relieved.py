@@ -76,7 +76,7 @@ class WhatIf:
     before: tuple[int, ...]
     """Cycles of each launch on the chip as it is."""
     after: tuple[int, ...]
-    """Cycles of each launch on the changed chip; 0 for one without a partner there, of which only rankings of other launches have records."""
+    """Cycles of each launch on the changed chip; 0 for one that has no partner there, which is not ranked by this change."""
 
     def saved(self, launch: int) -> float:
         """Share of a launch's cycles that the change saves; negative when it costs cycles."""

@@ -67,7 +67,7 @@ _FEWER_ATOMICS = (
 WARPS_ATOMICS = Resource(
     "atomics of a warp's lanes on one word, which L2 executes one by one",
     _FEWER_ATOMICS,
-    "the lanes of a warp on one word combined to one atomic",
+    "the lanes of a warp on one word combined into one atomic",
     lambda _: {"l2_atomic_combined_lanes_count": 64},  # the widest wave
 )
 BOUNDS: Mapping[str, Resource] = {
