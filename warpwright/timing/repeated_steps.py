@@ -121,6 +121,7 @@ class RepeatedSteps:
             m[at[:, None] + np.array(_OF_MODEL)].tobytes(),
             blocks.tobytes(),
             m[[s.chip.rest_work, s.chip.grid_bit]].tobytes(),
+            (int(m[s.chip.rest_steps]) % int(m[s.chip.pattern_steps])).to_bytes(8, "little"),
         )
         warps = self._watch.warps
         counts = warps[places[:, None] + np.array(_COUNTS)]
@@ -133,22 +134,13 @@ class RepeatedSteps:
         if not len(further) or further[0] <= 0 or (further != further[0]).any():
             return False
         m, warps = self._launch.state.words, self._watch.warps
-        pattern = m[s.chip.pattern_cycles[0] : s.chip.pattern_cycles[0] + m[s.chip.pattern_steps]]
-        if now.corrected != before.corrected and (now.steps - before.steps) % len(pattern):
-            # A step's correction follows from its work, which recurs, and from its place in the pattern, which is another one.
-            return False
         periods = int((self._run.copies - 1 - now.copies.max()) // further[0])
         warps[now.places + self._copy] += periods * further
         warps[now.places[:, None] + np.array(_COUNTS)] += periods * (now.counts - before.counts)
-        steps = periods * (now.steps - before.steps)
-        whole, rest = divmod(steps, len(pattern))
-        if rest:
-            following = (now.steps + np.arange(rest)) % len(pattern)
-            m[s.chip.rest_clock] += whole * pattern.sum() + pattern[following].sum()
-        else:
-            m[s.chip.rest_clock] += periods * (now.clock - before.clock)
-            m[s.chip.rest_corrected] += periods * (now.corrected - before.corrected)
-        m[s.chip.rest_steps] += steps
+        # A step's time follows from its work and its place in the pattern, which both recur.
+        m[s.chip.rest_steps] += periods * (now.steps - before.steps)
+        m[s.chip.rest_clock] += periods * (now.clock - before.clock)
+        m[s.chip.rest_corrected] += periods * (now.corrected - before.corrected)
         return True
 
 
