@@ -382,6 +382,20 @@ def test_mps_gives_a_process_a_share_of_the_sms(kept: Path) -> None:
     assert seen(CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="25").split()[3:] == ["40960", "28", "3"]
 
 
+def is_refused(name: str, text: str, said: str, tmp_path: Path) -> None:
+    """A driver without ``warpwright run`` has no device, and ``run`` does not start the program; both give the reason once."""
+    done = run_program(PROGRAM, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100", name: text})
+    assert done.stdout.strip() == "code 100"
+    assert done.stderr.count(said) == 1
+    assert "Traceback" not in done.stderr
+    (tmp_path / "program.py").write_text("print('started')")
+    run = [sys.executable, "-m", "warpwright", "run", str(tmp_path / "program.py")]
+    refused = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, name: text})
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "started" not in refused.stdout
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("name", "advice"),
@@ -394,35 +408,14 @@ def test_mps_gives_a_process_a_share_of_the_sms(kept: Path) -> None:
     ],
 )
 def test_an_invalid_setting_is_an_error_before_the_program_starts(name: str, advice: str, tmp_path: Path) -> None:
-    variable = {f"WARPWRIGHT_{name}": "foo"}
-    done = run_program(PROGRAM, {**os.environ, **ENVIRONMENT, **variable})
-    assert done.stdout.strip() == "code 100"
-    said = f"WARPWRIGHT_{name}=foo is not valid: {advice}"
-    assert done.stderr.count(said) == 1
-    assert "Traceback" not in done.stderr
-    (tmp_path / "program.py").write_text("print('started')")
-    run = [sys.executable, "-m", "warpwright", "run", str(tmp_path / "program.py")]
-    refused = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, **variable})
-    assert refused.returncode == 2
-    assert said in refused.stderr
-    assert "started" not in refused.stdout
+    is_refused(f"WARPWRIGHT_{name}", "foo", f"WARPWRIGHT_{name}=foo is not valid: {advice}", tmp_path)
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("percentage", ["101", "0", "abc", "nan"])
 def test_an_invalid_share_of_the_sms_is_an_error(percentage: str, kept: Path, tmp_path: Path) -> None:
-    variable = {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": percentage}
-    done = run_program(PROGRAM, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_GPU": "a100", **variable})
-    assert done.stdout.strip() == "code 100"
-    said = f"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={percentage} is not a percentage above 0 and up to 100"
-    assert done.stderr.count(said) == 1
-    assert "Traceback" not in done.stderr
-    (tmp_path / "program.py").write_text("print('started')")
-    run = [sys.executable, "-m", "warpwright", "run", str(tmp_path / "program.py")]
-    refused = subprocess.run(run, capture_output=True, text=True, check=False, env={**os.environ, **variable})
-    assert refused.returncode == 2
-    assert said in refused.stderr
-    assert "started" not in refused.stdout
+    name = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
+    is_refused(name, percentage, f"{name}={percentage} is not a percentage above 0 and up to 100", tmp_path)
 
 
 @pytest.mark.ci

@@ -18,30 +18,8 @@ from typing import Any
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INDICES = (
-    *(
-        "0",
-        "1",
-        "0,1",
-        "1,0",
-        "0,0",
-        "0,1,0",
-        "00",
-        "+0",
-        "-0",
-        "0x0",
-        "0.5",
-        "1e0",
-        "-1",
-        "-1,0",
-        "0,-1",
-        "0,-1,0",
-        "0,-2",
-        "2147483648",
-        "4294967296",
-        "4294967295",
-    ),
-    *("-4294967296", "18446744073709551616", "9999999999999999999999", "0,4294967296"),
-)
+    "0", "1", "0,1", "1,0", "0,0", "0,1,0", "00", "+0", "-0", "0x0", "0.5", "1e0", "-1", "-1,0", "0,-1", "0,-1,0", "0,-2", "2147483648", "4294967296", "4294967295", "-4294967296", "18446744073709551616", "9999999999999999999999", "0,4294967296",
+)  # fmt: skip
 SPACES = (
     "",
     " ",
@@ -99,32 +77,8 @@ MIXED = (
     "GPU-{wrong},0",
 )
 MIG = (
-    *(
-        "MIG-",
-        "MIG",
-        "mig-",
-        "MIG-{digits}",
-        "MIG-{wrong}",
-        "MIG-{uuid}",
-        "MIG-{uuid}/0/0",
-        "MIG-{uuid}/1/0",
-        "MIG-{uuid}/",
-        "MIG-0",
-        "MIG-{wrong},0",
-        "MIG-{wrong},{uuid}",
-        "MIG-{uuid}/0/0,0",
-    ),
-    *(
-        "0,MIG-{wrong}",
-        "{uuid},MIG-{wrong}",
-        "0,MIG-{uuid}/0/0",
-        "{uuid},MIG-{uuid}/0/0",
-        "MIG-{uuid}/0/0,MIG-{uuid}/0/0",
-        "0:0",
-        "0.0",
-        "0:0:0",
-    ),
-)
+    "MIG-", "MIG", "mig-", "MIG-{digits}", "MIG-{wrong}", "MIG-{uuid}", "MIG-{uuid}/0/0", "MIG-{uuid}/1/0", "MIG-{uuid}/", "MIG-0", "MIG-{wrong},0", "MIG-{wrong},{uuid}", "MIG-{uuid}/0/0,0", "0,MIG-{wrong}", "{uuid},MIG-{wrong}", "0,MIG-{uuid}/0/0", "{uuid},MIG-{uuid}/0/0", "MIG-{uuid}/0/0,MIG-{uuid}/0/0", "0:0", "0.0", "0:0:0",
+)  # fmt: skip
 VALUES = tuple(dict.fromkeys((*INDICES, *SPACES, *SEPARATORS, *WORDS, *UUIDS, *MIXED, *MIG)))
 """Formats of values; ``names_of`` defines the names in braces."""
 

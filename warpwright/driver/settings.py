@@ -24,12 +24,31 @@ def refuse_invalid() -> None:
             raise ValueError(f"WARPWRIGHT_{name}={text} is not valid: {error}; correct or unset it") from None
 
 
-def _one_of(known: Sequence[str]) -> Callable[[str], None]:
-    def check(text: str) -> None:
-        if text not in known:
-            raise ValueError(f"use {' or '.join(known)}")
+def _refuse_others(text: str, known: Sequence[str]) -> None:
+    if text not in known:
+        raise ValueError(f"use {' or '.join(known)}")
 
-    return check
+
+def _timing(text: str) -> None:
+    from warpwright.api import TIMINGS
+
+    _refuse_others(text, TIMINGS)
+
+
+def _caches(text: str) -> None:
+    from warpwright.api import CACHES
+
+    _refuse_others(text, CACHES)
+
+
+def _memory_faults(text: str) -> None:
+    from warpwright.api import MEMORY_FAULTS
+
+    _refuse_others(text, MEMORY_FAULTS)
+
+
+def _host_clock(text: str) -> None:
+    _refuse_others(text, ("host", "simulated"))
 
 
 def _number(text: str) -> None:
@@ -81,13 +100,13 @@ def _injections(text: str) -> None:
 _CHECKS: dict[str, Callable[[str], None]] = {
     "GPU": _chips,
     "SYSTEM": _machine,
-    "TIMING": _one_of(("full", "sampled", "off")),
-    "CACHES": _one_of(("cold", "kept")),
-    "MEMORY_FAULTS": _one_of(("allocation", "page")),
+    "TIMING": _timing,
+    "CACHES": _caches,
+    "MEMORY_FAULTS": _memory_faults,
     "CHECK": _checks,
     "CHECK_LEVEL": _level,
     "INJECT": _injections,
-    "HOST_CLOCK": _one_of(("host", "simulated")),
+    "HOST_CLOCK": _host_clock,
     "THREADS": _number,
     "DEADLINE": _seconds,
 }

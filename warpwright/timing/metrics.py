@@ -35,9 +35,8 @@ def by_instruction(state: State) -> tuple[Any, Any]:
     return issued, waited
 
 
-def stalls(state: State) -> dict[str, int]:
-    """Warp-cycles by reason over the chip."""
-    issued, waited = by_instruction(state)
+def stalls(issued: Any, waited: Any) -> dict[str, int]:
+    """Warp-cycles by reason, of instructions with these issues and waits (:func:`by_instruction`)."""
     return {**dict(zip(s.STALLS, map(int, waited.sum(axis=0)), strict=True)), "selected": int(issued.sum())}
 
 
@@ -175,9 +174,14 @@ def _migrated(state: State) -> dict[str, float]:
 
 
 def collect(
-    state: State, chip: Chip, occupancy: Occupancy, cycles: int, instructions: int | None = None
+    state: State,
+    chip: Chip,
+    occupancy: Occupancy,
+    cycles: int,
+    reasons: Mapping[str, int],
+    instructions: int | None = None,
 ) -> dict[str, float]:
-    """Every metric of a finished launch; ``instructions``: of its program, where the machine has other programs too."""
+    """Every metric of a finished launch; ``reasons``: its :func:`stalls`; ``instructions``: of its program, where the machine has other programs too."""
     sums = state.sms()[:, : s.SM.sub_cores].sum(axis=0)
 
     def total(field: int) -> float:
@@ -188,7 +192,7 @@ def collect(
         **_l1(total),
         **_beyond_l1(state, chip, cycles, instructions),
         **_launched(chip, occupancy),
-        **_pipes_and_stalls(state, total),
+        **_pipes_and_stalls(reasons, total),
     }
 
 
@@ -294,7 +298,7 @@ def _launched(chip: Chip, occupancy: Occupancy) -> dict[str, float]:
     }
 
 
-def _pipes_and_stalls(state: State, total: Total) -> dict[str, float]:
+def _pipes_and_stalls(reasons: Mapping[str, int], total: Total) -> dict[str, float]:
     """Instructions of each pipe, and the mean wait of an issued instruction for each reason; none that are 0."""
     result = {}
     for pipe, name in enumerate(s.PIPES):
@@ -302,7 +306,7 @@ def _pipes_and_stalls(state: State, total: Total) -> dict[str, float]:
         if pipe != s.P_NONE and issued:
             result[f"smsp__inst_executed_pipe_{name}.sum"] = issued
     issued_total = max(total(s.SM.instructions), 1.0)
-    for name, waited in stalls(state).items():
+    for name, waited in reasons.items():
         if waited:
             result[f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio"] = waited / issued_total
     return result

@@ -32,7 +32,7 @@ def timed_grid(state: State, chip: Chip, number: int, first_pc: int, instruction
     begin, end = int(m[k.begins]), int(m[k.finish])
     cycles = end - begin
     issues, waits = (part[first_pc : first_pc + instructions].copy() for part in metrics_module.by_instruction(state))
-    reasons = dict(zip(s.STALLS, map(int, waits.sum(axis=0)), strict=True)) | {"selected": int(issues.sum())}
+    reasons = metrics_module.stalls(issues, waits)
     log, blocks = int(m[k.block_log]), min(int(m[k.blocks]), int(m[k.logged_blocks]))
     clock = chip.clocks.sm_clock_mhz * 1e6
     executed, threads = int(m[k.instructions]), int(m[k.thread_instructions])

@@ -633,13 +633,14 @@ def result_of(launch: Prepared, cycles: int, blocks: int, number: int = 0) -> Ti
     """The counters of ``blocks`` blocks that took ``cycles``, for the only one of the machine's launches that ran."""
     state, chip, placed = launch.state, launch.chip, launch.placed[number]
     m, occupancy = state.words, placed.occupancy
-    values = metrics_module.collect(state, chip, occupancy, cycles, placed.static.instructions)
+    issued, waited = metrics_module.by_instruction(state)
+    reasons = metrics_module.stalls(issued, waited)
+    values = metrics_module.collect(state, chip, occupancy, cycles, reasons, placed.static.instructions)
     bounds = bounds_module.lower_bounds(state, chip, blocks, occupancy.blocks_per_sm)
-    reasons = metrics_module.stalls(state)
     memory = launch.grids[number].context.memory
     busiest = bounds_module.busiest_line(state, memory.host_minus_device)
     own = slice(placed.first_pc, placed.first_pc + placed.static.instructions)
-    issues, waits = (part[own] for part in metrics_module.by_instruction(state))
+    issues, waits = issued[own], waited[own]
     k = state.kernel(number)
     log, logged = int(m[k.block_log]), int(m[k.logged_blocks])
 
