@@ -295,7 +295,7 @@ def test_injections_are_read_from_text() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "names no injection"),
+        ("", "no injection is named"),
         ("cache@0x0:1", "must begin with one of dram@"),
         ("dran@x+16:3", "did you mean 'dram@'?"),
         ("dram@0x10", r"names no bits: write dram@0x10:BIT, or dram@0x10:BIT\+BIT for several bits"),

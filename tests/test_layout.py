@@ -12,6 +12,7 @@ from pathlib import Path
 
 ORDER: list[set[str]] = [
     {"errors", "version", "html_tables", "messages", "quantity_text"},
+    {"environment"},
     {"chips", "toolchain"},
     {"isa", "native"},
     {"engine"},

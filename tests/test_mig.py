@@ -398,17 +398,25 @@ def is_refused(name: str, text: str, said: str, tmp_path: Path) -> None:
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
-    ("name", "advice"),
+    ("setting", "advice"),
     [
-        ("MEMORY_FAULTS", "use allocation or page"),
-        ("GPU", "no chip is called 'foo'"),
-        ("SYSTEM", "no machine is called 'foo'"),
-        ("CHECK_LEVEL", "check level 'foo' is not known"),
-        ("THREADS", "use a positive whole number"),
+        ("MEMORY_FAULTS=foo", "use allocation or page"),
+        ("GPU=foo", "no chip is called 'foo'"),
+        ("SYSTEM=foo", "no machine is called 'foo'"),
+        ("CHECK_LEVEL=foo", "check level 'foo' is not known"),
+        ("THREADS= 8 ", "use a positive whole number"),
+        ("DEADLINE=nan", "use a positive number of seconds"),
+        ("STORAGE_GB_PER_S=-3", "use a positive number of GB/s"),
+        ("CACHE_MIB=1.5", "use a whole number of MiB"),
+        ("CPU=znver33", "LLVM knows no such processor"),
+        ("INJECT=dram@x", "'dram@x' names no bits"),
+        ("LIBRARY_MODEL=foo", "use nvidia"),
+        ("TRACE_CALLS=yes", "use 0 or 1"),
     ],
 )
-def test_an_invalid_setting_is_an_error_before_the_program_starts(name: str, advice: str, tmp_path: Path) -> None:
-    is_refused(f"WARPWRIGHT_{name}", "foo", f"WARPWRIGHT_{name}=foo is not valid: {advice}", tmp_path)
+def test_an_invalid_setting_is_an_error_before_the_program_starts(setting: str, advice: str, tmp_path: Path) -> None:
+    name, text = setting.split("=")
+    is_refused(f"WARPWRIGHT_{name}", text, f"WARPWRIGHT_{setting} is not valid: {advice}", tmp_path)
 
 
 @pytest.mark.ci

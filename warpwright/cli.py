@@ -17,7 +17,7 @@ from warpwright.commands.examples import shown
 from warpwright.commands.list_chips import chips
 from warpwright.commands.list_systems import system
 from warpwright.commands.mig import mig
-from warpwright.commands.output import INTERRUPTED
+from warpwright.commands.output import INTERRUPTED, MISUSED
 from warpwright.commands.program_arguments import PASS_ON, CompareCommand, ProgramCommand
 from warpwright.commands.replay import replay
 from warpwright.commands.report import report
@@ -25,6 +25,7 @@ from warpwright.commands.resume import resume
 from warpwright.commands.run_program import run
 from warpwright.commands.study import study
 from warpwright.commands.sweep import sweep
+from warpwright.environment import SettingError
 
 HELP = "A GPU that anyone can run anywhere: CUDA kernels executed and timed, cycle by cycle, on a chosen chip."
 
@@ -74,9 +75,12 @@ def _options(
 
 
 def main() -> None:
-    """Entry point; Ctrl-C ends it without a traceback, with exit code 130."""
+    """Entry point; Ctrl-C and invalid variables of the environment end it without a traceback, with exit codes 130 and 2."""
     try:
         app(standalone_mode=True)
+    except SettingError as error:
+        print(error, file=sys.stderr)
+        sys.exit(MISUSED)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)

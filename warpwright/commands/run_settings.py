@@ -162,7 +162,7 @@ def errors_injected(text: str | None, check: str | None) -> Iterator[None]:
     try:
         parse_injections(text)
     except InjectionError as error:
-        raise fail(str(error), MISUSED) from None
+        raise fail(f"--inject: {error}", MISUSED) from None
     session.inject = text
     try:
         yield

@@ -184,7 +184,7 @@ def _missing(name: str, library: str) -> Callable[..., Any]:
 
 def callbacks(library: str) -> Sequence[Any]:
     """One C-callable object for each name of a library's table, in its order."""
-    trace = bool(os.environ.get("WARPWRIGHT_TRACE_CALLS"))
+    trace = os.environ.get("WARPWRIGHT_TRACE_CALLS", "") not in ("", "0")
     watches = bool(
         {"memcheck", "all"} & set(re.split(r"[\s,]+", session.check or os.environ.get("WARPWRIGHT_CHECK", "")))
     )

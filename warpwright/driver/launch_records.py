@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from warpwright.driver.cuda_error import say
 from warpwright.driver.pending import queue
 from warpwright.driver.process_end import at_end
+from warpwright.environment import SettingError, seconds, setting, whole_number
 from warpwright.errors import DeadlockError, ExecutionError
 from warpwright.run import Run
 from warpwright.session import Collective, FailedLaunch, chips_named, session
@@ -35,8 +36,6 @@ FOLDER = "WARPWRIGHT_RESULTS"
 """The folder in which processes write their launches and findings when they end."""
 TIMES_CHECKED = "WARPWRIGHT_TIMES_CHECKED"
 """``1``: launches are timed after they have been checked."""
-_THREADS = "WARPWRIGHT_THREADS"
-"""Host threads of each GPU of a program."""
 DEADLINE = "WARPWRIGHT_DEADLINE"
 """For a process that the command started: the end of its time limit, on the system's monotonic clock."""
 
@@ -74,15 +73,14 @@ def obey() -> None:
 
 def start() -> None:
     """Record this process's launches, if requested."""
-    if os.environ.get(_THREADS, "").isdecimal():  # the driver refuses other values
-        session.threads = int(os.environ[_THREADS])
+    with contextlib.suppress(SettingError):  # the driver refuses invalid values of both
+        session.threads = setting("THREADS", whole_number, session.threads)
+        session.deadline = setting("DEADLINE", seconds, session.deadline)
     session.caches = os.environ.get("WARPWRIGHT_CACHES") or session.caches
     session.memory_faults = os.environ.get("WARPWRIGHT_MEMORY_FAULTS") or session.memory_faults
     session.inject = os.environ.get("WARPWRIGHT_INJECT") or session.inject
     session.library_model = os.environ.get("WARPWRIGHT_LIBRARY_MODEL") or session.library_model
     session.notes_origins = session.notes_origins or os.environ.get("WARPWRIGHT_ORIGINS") == "1"
-    with contextlib.suppress(ValueError):  # the driver refuses other values here too
-        session.deadline = float(os.environ.get(DEADLINE, "")) or session.deadline
     if session.on_launch is None and os.environ.get(FOLDER):
         session.on_launch = _add
         if not sys.orig_argv:

@@ -1,70 +1,59 @@
-"""Checks the variables ``WARPWRIGHT_…`` that set up the simulated devices of a process, before anything uses their values."""
+"""Checks the variables ``WARPWRIGHT_…`` that a program's devices depend on, before anything uses their values."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from warpwright.errors import WarpwrightError
+from warpwright import environment
+from warpwright.environment import one_of, setting
 
 
 def refuse_invalid() -> None:
     """Check the variables of the environment; empty ones count as unset.
 
     Raises:
-        ValueError: the first variable whose value is not valid, with the values that are.
+        SettingError: the first variable whose value is not valid, with the values that are.
     """
     for name, check in _CHECKS.items():
-        text = os.environ.get(f"WARPWRIGHT_{name}", "")
-        if not text:
-            continue
-        try:
-            check(text)
-        except (WarpwrightError, ValueError) as error:
-            raise ValueError(f"WARPWRIGHT_{name}={text} is not valid: {error}; correct or unset it") from None
-
-
-def _refuse_others(text: str, known: Sequence[str]) -> None:
-    if text not in known:
-        raise ValueError(f"use {' or '.join(known)}")
+        setting(name, check, None)
 
 
 def _timing(text: str) -> None:
     from warpwright.api import TIMINGS
 
-    _refuse_others(text, TIMINGS)
+    one_of(text, TIMINGS)
 
 
 def _caches(text: str) -> None:
     from warpwright.api import CACHES
 
-    _refuse_others(text, CACHES)
+    one_of(text, CACHES)
 
 
 def _memory_faults(text: str) -> None:
     from warpwright.api import MEMORY_FAULTS
 
-    _refuse_others(text, MEMORY_FAULTS)
+    one_of(text, MEMORY_FAULTS)
+
+
+def _library_model(text: str) -> None:
+    from warpwright.library_times import MODELS
+
+    one_of(text, MODELS)
 
 
 def _host_clock(text: str) -> None:
-    _refuse_others(text, ("host", "simulated"))
+    one_of(text, ("host", "simulated"))
 
 
-def _number(text: str) -> None:
-    try:
-        valid = int(text) > 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ValueError("use a positive whole number")
+def _traceback(text: str) -> None:
+    one_of(text, ("full",))
 
 
-def _seconds(text: str) -> None:
-    try:
-        float(text)
-    except ValueError:
-        raise ValueError("use a number of seconds") from None
+def _cpu(text: str) -> None:
+    from warpwright.engine.jit.named_cpu import check_cpu
+
+    check_cpu(text)
 
 
 def _chips(text: str) -> None:
@@ -97,7 +86,7 @@ def _injections(text: str) -> None:
     parse_injections(text)
 
 
-_CHECKS: dict[str, Callable[[str], None]] = {
+_CHECKS: dict[str, Callable[[str], object]] = {
     "GPU": _chips,
     "SYSTEM": _machine,
     "TIMING": _timing,
@@ -107,7 +96,15 @@ _CHECKS: dict[str, Callable[[str], None]] = {
     "CHECK_LEVEL": _level,
     "INJECT": _injections,
     "HOST_CLOCK": _host_clock,
-    "THREADS": _number,
-    "DEADLINE": _seconds,
+    "LIBRARY_MODEL": _library_model,
+    "THREADS": environment.whole_number,
+    "DEADLINE": environment.seconds,
+    "STORAGE_GB_PER_S": environment.gb_per_s,
+    "CACHE_MIB": environment.mib,
+    "CPU": _cpu,
+    "BACKGROUND": environment.flag,
+    "TRACE_CALLS": environment.flag,
+    "BOUNDSCHECK": environment.flag,
+    "TRACEBACK": _traceback,
 }
 """Raise an error for an invalid value; by the variable's name after ``WARPWRIGHT_``."""

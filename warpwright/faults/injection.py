@@ -108,7 +108,7 @@ def _pairs(text: str, allowed: tuple[str, ...], whole: str) -> dict[str, str]:
         key, equals, value = part.partition("=")
         if not equals or key not in allowed:
             raise InjectionError(
-                f"{part!r} in --inject {whole!r}: one of {', '.join(f'{key}=' for key in allowed)} is allowed here"
+                f"{part!r} in {whole!r}: one of {', '.join(f'{key}=' for key in allowed)} is allowed here"
             )
         found[key] = value
     return found
@@ -143,7 +143,7 @@ def _drawn(kind: str, rest: str, whole: str) -> Exposure:
         try:
             numbers[key] = float(value)
         except ValueError:
-            raise InjectionError(f"--inject {whole!r}: {key} is a number, not {value!r}") from None
+            raise InjectionError(f"{whole!r}: {key} is a number, not {value!r}") from None
     return Exposure(kind, numbers, seed)
 
 
@@ -159,7 +159,7 @@ def parse_injections(text: str) -> list[Injection | Exposure]:
         if not at or structure not in (*STRUCTURES, *_DRAWN):
             known = [f"{name}@" for name in (*STRUCTURES, *_DRAWN)]
             raise InjectionError(
-                f"--inject {whole!r} must begin with one of {', '.join(known)}{suggest(structure + '@', known)}"
+                f"{whole!r} must begin with one of {', '.join(known)}{suggest(structure + '@', known)}"
             )
         if structure in _DRAWN:
             found.append(_drawn(structure, rest, whole))
@@ -169,7 +169,7 @@ def parse_injections(text: str) -> list[Injection | Exposure]:
         if not colon:
             place = head or _PLACES[structure]
             raise InjectionError(
-                f"--inject {whole!r} names no bits: write {structure}@{place}:BIT, or {structure}@{place}:BIT+BIT for several bits of a word"
+                f"{whole!r} names no bits: write {structure}@{place}:BIT, or {structure}@{place}:BIT+BIT for several bits of a word"
             )
         address, array = _place(structure, place)
         values = {key: _number(value, key) for key, value in _pairs(keys, _KEYS, whole).items()}
@@ -177,5 +177,5 @@ def parse_injections(text: str) -> list[Injection | Exposure]:
         made.check()
         found.append(made)
     if not found:
-        raise InjectionError("--inject names no injection: dram@ADDRESS:BIT, for example")
+        raise InjectionError("no injection is named: dram@ADDRESS:BIT, for example")
     return found

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import IO, Any
 
+from warpwright.environment import flag, setting
 from warpwright.messages import report_compiling
 from warpwright.native import direct, intrinsics
 from warpwright.native.direct import FULL, KIND, QUICK, code_key, object_code
@@ -54,7 +55,7 @@ class Named:
 
 def in_background() -> bool:
     """Whether other processes may be started to compile."""
-    return os.environ.get("WARPWRIGHT_BACKGROUND", "") != "0" and bool(sys.executable)
+    return setting("BACKGROUND", flag, True) and bool(sys.executable)
 
 
 def begin(entry: Named) -> bool:

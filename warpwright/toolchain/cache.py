@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from warpwright.environment import mib, setting
+
 _MAGIC = b"WWCACHE1"
 _HEADER_BYTES = len(_MAGIC) + 32
 _PRUNE_EVERY = 64
@@ -66,8 +68,7 @@ def _shared_cache(folder: Path, limit_bytes: int) -> DiskCache:
 
 
 def _limit_from_environment() -> int:
-    mib = os.environ.get("WARPWRIGHT_CACHE_MIB", "")
-    return int(mib) << 20 if mib.isdecimal() else DEFAULT_LIMIT_BYTES
+    return setting("CACHE_MIB", mib, DEFAULT_LIMIT_BYTES)
 
 
 class DiskCache:

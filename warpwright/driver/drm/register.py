@@ -78,7 +78,7 @@ def _traced(name: str, call: Callable[..., int]) -> Callable[..., int]:
 
 def callbacks(library: str) -> Sequence[Any]:
     """One C-callable object for each function of a library, in the order of its table."""
-    trace = bool(os.environ.get("WARPWRIGHT_TRACE_CALLS"))
+    trace = os.environ.get("WARPWRIGHT_TRACE_CALLS", "") not in ("", "0")
     found = []
     for name, letters in LIBRARIES[library].items():
         call = _guarded(name, ENTRIES.get(name))

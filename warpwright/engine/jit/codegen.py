@@ -33,6 +33,7 @@ from warpwright.engine.jit.function_writer import FunctionWriter
 from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
 from warpwright.engine.jit.lazy_compile import Layout, Whole, slow_path_blocks, without_joins
 from warpwright.engine.jit.live_ranges import Webs, find_webs
+from warpwright.engine.jit.named_cpu import check_cpu
 from warpwright.engine.jit.pair_fusion import widen
 from warpwright.engine.jit.remainders import reachable, remainders
 from warpwright.engine.jit.repeated_code import Repeats, forget, repeats_of
@@ -42,6 +43,7 @@ from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.wave import WIDTHS, wave_of
 from warpwright.engine.lane_positions import SavedPositions
 from warpwright.engine.launch import bank0_layout
+from warpwright.environment import setting
 from warpwright.isa.ops import WARP_LANES, WARP_ONLY, Lowered
 from warpwright.isa.program import Program
 from warpwright.native.intrinsics import source_digest
@@ -125,7 +127,7 @@ def _initialise() -> None:
 def make_target(cpu: str | None = None) -> Target:
     """The host's target machine, or one for a named CPU (its own features only)."""
     _initialise()
-    cpu = cpu or os.environ.get("WARPWRIGHT_CPU") or None
+    cpu = cpu or setting("CPU", check_cpu, None)
     if cpu is None:
         name = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features().flatten()

@@ -19,8 +19,9 @@ from warpwright.driver.driver_state import Device, Stream, state
 from warpwright.driver.graphs import Node
 from warpwright.driver.memory import device_at, holder, memory_of
 from warpwright.engine.device_memory import Bytes
+from warpwright.environment import gb_per_s, setting
 
-RATE = "WARPWRIGHT_STORAGE_GB_PER_S"
+_RATE = "STORAGE_GB_PER_S"
 """The storage's rate in both directions."""
 INVALID_VALUE, POINTER_RANGE = 5022, 5014
 """CU_FILE_INVALID_VALUE, CU_FILE_CUDA_POINTER_RANGE_ERROR."""
@@ -60,20 +61,12 @@ def _buffered(descriptor: int) -> int:
 
 def storage_gb_per_s() -> float | None:
     """The storage's rate if the user has set one; otherwise None, with a message that is printed once."""
-    text = os.environ.get(RATE, "")
-    try:
-        rate = float(text) if text else 0.0
-    except ValueError:
-        rate = -1.0
-    if rate > 0:
-        return rate
-    if rate < 0 or text:
-        say(f"{RATE}={text} is not a positive rate in GB/s, so storage takes no time")
-    elif state().timed:
+    rate = setting(_RATE, gb_per_s, None)
+    if rate is None and state().timed:
         say(
-            f"cuFile: the storage's rate is not known, so a transfer takes the time of the link to the device; {RATE} names a rate"
+            f"cuFile: the storage's rate is not known, so a transfer takes the time of the link to the device; WARPWRIGHT_{_RATE} names a rate"
         )
-    return None
+    return rate
 
 
 def stream_of(address: int) -> Stream:
