@@ -256,7 +256,7 @@ PARALLEL = (
     # A command is named after what it runs; sweeps and campaigns both have a specification and a store of results.
     "commands|campaigns|studies|sweeps",
     # The state of a unit, and what the unit does.
-    "timing(/state)?",
+    "timing(/state(/header)?)?",
 )
 """Folders whose modules of one base name are the same thing in each of them."""
 
@@ -320,7 +320,7 @@ def test_flags_of_one_field_do_not_overlap(repository: Path) -> None:
     """Constants of the cycle model's state whose text begins with "Flag of ``FIELD``"."""
     timing = repository / "warpwright" / "timing"
     flags: dict[str, dict[str, int]] = {}
-    for path in [*timing.glob("state.py"), *timing.glob("state/*.py")]:
+    for path in [*timing.glob("state.py"), *timing.glob("state/**/*.py")]:
         body = ast.parse(path.read_text(encoding="utf-8")).body
         for one, text in pairwise(body):
             if isinstance(one, ast.Assign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):

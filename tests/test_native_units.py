@@ -29,6 +29,54 @@ def test_a_field_is_declared_once() -> None:
             place = word("", "of something else")  # noqa: PIE794
 
 
+class Front(Unit):
+    """The first part of a unit."""
+
+    head = word("", "of the queue", reset=3)
+
+
+class Back(Unit, align=4):
+    """The second part."""
+
+    tail = word("", "of the queue")
+    ends = several(2, "cycle", "of its halves", reset=-1)
+
+
+class Queue(Front, Back):
+    """A unit declared in parts."""
+
+    length = word("", "of the queue")
+
+
+def test_a_unit_has_the_fields_of_its_bases_and_then_its_own() -> None:
+    assert [(name, one.offset) for name, one in Queue.fields.items()] == [
+        ("head", 0),
+        ("tail", 1),
+        ("ends", 2),
+        ("length", 4),
+    ]
+    queue = Queue(10)
+    assert (queue.head, queue.tail, queue.ends[1], queue.length, Queue.size) == (10, 11, 13, 14, 5)
+    assert list(Queue.resets()) == [(0, 1, 3), (2, 2, -1)]
+    # The parts keep their own places.
+    assert (Back.tail, Back(7).ends[0], Back.size) == (0, 8, 4)
+
+
+def test_bases_declare_no_field_twice() -> None:
+    class Other(Unit):
+        head = word("", "of something else")
+
+    with pytest.raises(UnitError, match=r"Twice\.head: the unit has declared a field of this name"):
+
+        class Twice(Front, Other):
+            pass
+
+    with pytest.raises(UnitError, match=r"Again\.head: the unit has declared a field of this name"):
+
+        class Again(Front):
+            head = word("", "of something else")
+
+
 class Machine(Unit):
     """What the functions below read and write."""
 

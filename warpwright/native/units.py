@@ -9,6 +9,8 @@ A unit's fields are words of one flat array of int64.  A value of its type is th
     m[sm.finish] = time                     # sm: SM
     live = m[sm.blocks[slot].live_warps]
 
+A unit of many fields may be declared in parts: it has the fields of its bases, one base after the other, and then its own.
+
 In Python ``sm.finish`` is that number.  Functions for machine code are rewritten before they are compiled (``lowered``): ``sm.finish``
 becomes ``sm + 25``, so that neither translator nor Numba knows anything of units.  A variable is a unit where its annotation says so,
 where it comes from another unit's parts, from a call that returns one, or from the class itself: ``SM(index)``.
@@ -19,6 +21,7 @@ from __future__ import annotations
 import ast
 import pickle
 from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cache
 from types import CellType, FunctionType
 from typing import Any, ClassVar, Generic, TypeVar
@@ -132,7 +135,7 @@ class Unit(int, metaclass=_UnitType):
 
     def __init_subclass__(cls, align: int = 1, size: int = 0) -> None:
         super().__init_subclass__()
-        cls.fields = {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
+        cls.fields = _inherited(cls) | {name: value for name, value in vars(cls).items() if isinstance(value, Field)}
         position = 0
         for name, one in cls.fields.items():
             if hasattr(Unit, name):
@@ -152,6 +155,19 @@ class Unit(int, metaclass=_UnitType):
                     yield from one.kind.resets(start + one.offset + index * one.kind.size)
             elif one.reset:
                 yield start + one.offset, one.count, one.reset
+
+
+def _inherited(unit: type[Unit]) -> dict[str, Field]:
+    """The fields of a unit's bases, which become its own: their places in it are not those in a base."""
+    found: dict[str, Field] = {}
+    for base in unit.__bases__:
+        for name, one in getattr(base, "fields", {}).items():
+            if name in found or name in vars(unit):
+                raise UnitError(f"{unit.__qualname__}.{name}: the unit has declared a field of this name")
+            found[name] = copy(one)
+    for name, one in found.items():
+        setattr(unit, name, one)
+    return found
 
 
 # --- functions for machine code ----------------------------------------------------------------------

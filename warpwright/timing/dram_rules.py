@@ -7,7 +7,7 @@ reorders its queue, hence a rule holds in one of two ways:
 * in a bank group or a channel, as a rate: each command takes the latency of the group's or the channel's time (a calendar, ``ports.py``), whatever the order
   in which requests arrive.  A rule over several commands, such as four activations in tFAW, takes its share for each.
 
-A latency of 0 is no limit.  ``state/header.py`` has the word of each row, and ``dram.py`` applies it.
+A latency of 0 is no limit.  ``state/header/dram.py`` has the word of each row, and ``dram.py`` applies it.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from warpwright.timing.state.buffer import State as State
 from warpwright.timing.state.buffer import counted as counted
 from warpwright.timing.state.buffer import dram_counted as dram_counted
 from warpwright.timing.state.common import *  # noqa: F403
-from warpwright.timing.state.header import Derived as Derived
 from warpwright.timing.state.header import Header as Header
-from warpwright.timing.state.header import OfChip as OfChip
 from warpwright.timing.state.header import chip as chip
+from warpwright.timing.state.header.declarations import Derived as Derived
+from warpwright.timing.state.header.declarations import OfChip as OfChip
 from warpwright.timing.state.launch_contexts import HOST_BIT as HOST_BIT
 from warpwright.timing.state.launch_contexts import MAX_KERNELS as MAX_KERNELS
 from warpwright.timing.state.launch_contexts import Kernel as Kernel
