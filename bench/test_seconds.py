@@ -112,7 +112,7 @@ _OURS = (
     ("write", "warpwright.engine.kernels.compile_kernel"),
     ("generate", "warpwright.engine.jit.codegen.to_object"),
     ("attach", "warpwright.engine.jit.codegen.load_object"),
-    ("run", "warpwright.run.launch_packed"),
+    ("run", "warpwright.run_launch.launch_packed"),
 )
 
 

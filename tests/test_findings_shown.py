@@ -181,9 +181,9 @@ def test_pytest_shows_the_finding_and_the_users_frames_and_times_checked_launche
     assert "Invalid __global__ write of size 4 bytes" in shown
     assert "test_gpu.py:7: x[threadIdx.x + 100000000] = 1;" in shown
     assert "own_helper(np.zeros(32, np.int32))" in shown
-    for own in ("warpwright/run.py", "warpwright/api.py", "checked_launch.py"):
+    for own in ("warpwright/run_launch.py", "warpwright/launch_job.py", "warpwright/api.py", "checked_launch.py"):
         assert own not in shown
-    assert "warpwright/run.py" in pytest_run(tmp_path, "--warpwright=a100", "--full-trace").stdout
+    assert "warpwright/run_launch.py" in pytest_run(tmp_path, "--warpwright=a100", "--full-trace").stdout
 
 
 PROGRAM = """

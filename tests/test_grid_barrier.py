@@ -11,7 +11,7 @@ import pytest
 
 import warpwright as ww
 from warpwright.errors import DeadlockError, LaunchError, TrapError
-from warpwright.run import launch_packed
+from warpwright.run_launch import launch_packed
 from warpwright.studies.synchronisation import routine_code
 from warpwright.toolchain import InputKind, compile_source, link
 

@@ -24,6 +24,8 @@ ORDER: list[set[str]] = [
     {"images", "engines"},
     {"repeatable_launch"},
     {"run"},
+    {"launch_context", "launch_job"},
+    {"run_launch"},
     {"launch_groups", "device_launches"},
     {"resident_launches", "frame_launches"},
     {"api"},
@@ -49,6 +51,9 @@ ALLOWED = {
     # A launcher hands itself to launch(); the name is needed for typing alone.
     ("run", "api"),
     ("repeatable_launch", "api"),
+    ("launch_context", "api"),
+    ("launch_job", "api"),
+    ("run_launch", "api"),
     ("launch_groups", "api"),
     ("resident_launches", "api"),
     ("frame_launches", "api"),
@@ -143,7 +148,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
         ),
         (
             "",
-            "api repeatable_launch run session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.model_panel tools.report.occupancy_curves tools.report.origins tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.launch_sections tools.report.side_by_side tools.launch_tables",
+            "api launch_context launch_job repeatable_launch run run_launch session tools.export tools.progress tools.report.attribution tools.report.caches tools.report.comparison tools.report.evidence tools.report.figures tools.report.instruction_mix tools.report.listing tools.report.model_panel tools.report.occupancy_curves tools.report.origins tools.report.overview tools.report.page tools.report.quantities tools.report.relieved tools.report.schedulers tools.report.launch_sections tools.report.side_by_side tools.launch_tables",
         ),
     )
 )

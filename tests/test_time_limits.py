@@ -194,7 +194,7 @@ def test_pytest_fails_a_test_at_its_limit(tmp_path: Path) -> None:
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert "the time limit of 2 s has passed (--warpwright-timeout); kernel counts, block (0, 0, 0):" in ended.stdout
     assert "run at program.cu:4" in ended.stdout
-    assert "run.py" not in ended.stdout, "frames of the package are of no use to a reader"
+    assert "run_launch.py" not in ended.stdout, "frames of the package are of no use to a reader"
 
 
 def progress(seconds: float, done: int, cycles: int = 0) -> Progress:
@@ -281,8 +281,8 @@ def test_a_launch_that_waits_for_the_cycle_model_says_so(gpus: int, monkeypatch:
         launches.append((gpu.compile(SOURCE)["counts"][1, 32], (out, np.int64(3))))
     node.launch(*launches)  # its machine code is there from now on
     monkeypatch.setattr(windows, "run_windows", SlowModel())
-    monkeypatch.setattr("warpwright.run.QUIET_SECONDS", 0.01)
-    monkeypatch.setattr("warpwright.run.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("warpwright.launch_job.QUIET_SECONDS", 0.01)
+    monkeypatch.setattr("warpwright.launch_job.POLL_SECONDS", 0.01)
     phases: list[str] = []
     monkeypatch.setattr(session, "on_progress", lambda shown: phases.append(shown.phase))
     launches = [(launch, (given[0], np.int64(4))) for launch, given in launches]

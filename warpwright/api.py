@@ -1056,7 +1056,7 @@ class Launcher:
 
     def __call__(self, *arguments: Any) -> Run:
         """Run the kernel; arguments are described at :func:`warpwright.engine.arguments.pack`."""
-        from warpwright.run import launch
+        from warpwright.run_launch import launch
 
         gpu = self.kernel.gpu
         try:

@@ -31,7 +31,9 @@ from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import lowered_of, traced
 from warpwright.errors import UnsupportedError, WarpwrightError, whole_number
-from warpwright.run import Job, Run, launch_context
+from warpwright.launch_context import launch_context
+from warpwright.launch_job import Job
+from warpwright.run import Run
 from warpwright.session import session
 
 if TYPE_CHECKING:

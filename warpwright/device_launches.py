@@ -15,8 +15,10 @@ from warpwright.engine.multi_grid import Reaches, connect, state_of
 from warpwright.engine.standstill import Among
 from warpwright.engine.textures.launch_textures import uses_textures
 from warpwright.errors import LaunchError, UnsupportedError, only_checked
+from warpwright.launch_context import launch_context
+from warpwright.launch_job import Job
 from warpwright.messages import report
-from warpwright.run import Job, Progress, Run, launch_context
+from warpwright.run import Progress, Run
 from warpwright.session import session
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from warpwright.timing.launch_errors import explain
 
 if TYPE_CHECKING:
     from warpwright.api import Launcher
-    from warpwright.run import Job
+    from warpwright.launch_job import Job
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced, watches_memory
 from warpwright.engine.launch import is_cooperative
 from warpwright.engine.textures.launch_textures import uses_textures
-from warpwright.run import SAMPLED_THREADS, Job, Progress, Run, launch_context
+from warpwright.launch_context import launch_context
+from warpwright.launch_job import SAMPLED_THREADS, Job
+from warpwright.run import Progress, Run
 from warpwright.session import session
 
 if TYPE_CHECKING:

@@ -20,7 +20,9 @@ from warpwright.device_launches import as_device_launches, refuse, take
 from warpwright.engine.kernels import traced
 from warpwright.engine.launch import is_cooperative
 from warpwright.errors import ExecutionError, UnsupportedError
-from warpwright.run import Job, Run, launch_context
+from warpwright.launch_context import launch_context
+from warpwright.launch_job import Job
+from warpwright.run import Run
 from warpwright.session import session
 from warpwright.system.mig import ComputeInstance, GpuInstance, MigCard, card_uuid
 

@@ -14,8 +14,9 @@ from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import traced
 from warpwright.errors import ExecutionError
 from warpwright.isa.services import LAUNCHES
+from warpwright.launch_context import assembled
 from warpwright.launch_groups import GroupError, GroupJob, Member, Timed, Window, make_jobs
-from warpwright.run import Job, assembled
+from warpwright.launch_job import Job
 from warpwright.session import session
 
 if TYPE_CHECKING:

@@ -245,7 +245,7 @@ def launcher_of(launch: Launch) -> Launcher:
 
 def execute(launch: Launch, stream: Stream) -> None:
     """Run a kernel now.  A fault in it marks the context, as on a card; an invalid launch raises an error."""
-    from warpwright.run import launch_packed
+    from warpwright.run_launch import launch_packed
 
     s = state()
     context = s.current()

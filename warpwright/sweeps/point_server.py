@@ -29,7 +29,7 @@ MEMORY_POLL_SECONDS = 0.1
 MOST_MESSAGE = 2000
 """Characters of a failed program's output that are kept."""
 PRELOADED = (
-    *("warpwright.api", "warpwright.run", "warpwright.tools.export", "warpwright.timing.simulate"),
+    *("warpwright.api", "warpwright.run_launch", "warpwright.tools.export", "warpwright.timing.simulate"),
     *(
         "warpwright.programs",
         "warpwright.driver.attach",

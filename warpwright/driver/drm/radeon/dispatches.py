@@ -113,7 +113,7 @@ class Dispatcher:
             UnsupportedError: for a program or a binding that has no meaning here.
             MemoryFaultError: an address is in no buffer.
         """
-        from warpwright.run import launch_packed
+        from warpwright.run_launch import launch_packed
 
         generation = self.gpu.chip.identity.generation
         code = self._code(state)
