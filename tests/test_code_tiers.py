@@ -170,3 +170,32 @@ def test_optimised_code_on_disk_is_taken_at_once(
     assert third.improvement is None
     assert not third.ir
     assert CompiledExecution(p.context, third, 2, 1).run().blocks_done == 2
+
+
+def test_what_a_warp_executes_before_it_continues_does_not_grow_with_the_number_of_barriers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step = "all[t] = v; __syncthreads(); if (v > {}) v *= all[t ^ 1]; __syncthreads();"
+    source = "\n".join(
+        f'extern "C" __global__ void of_{count}(float *x) {{ __shared__ float all[64]; int t = threadIdx.x; float v = x[t];'
+        f" {' '.join(step.format(n) for n in range(count))} x[t] = v; }}"
+        for count in (5, 20)
+    )
+    texts: list[str] = []
+    to_object = jit.to_object
+
+    def recorded(text: str, *arguments: Any, **options: Any) -> bytes:
+        texts.append(text)
+        return to_object(text, *arguments, **options)
+
+    monkeypatch.setattr(jit, "to_object", recorded)
+    gpu = ww.GPU("v100", timing="off")
+    module = gpu.compile(source)
+    x = gpu.array(np.ones(64, np.float32))
+    lines = []
+    for count in (5, 20):
+        quick(Prepared(gpu, module, f"of_{count}", 1, 64, [x]), 64)
+        entry = texts[-1].split("entry:\n")[1].split("switch i32")[0].splitlines()
+        # Registers are not computed: an alloca is a place on the stack.
+        lines.append(sum(" = alloca " not in line for line in entry))
+    assert lines[1] <= lines[0]

@@ -105,9 +105,9 @@ class WarpFunction(Jumps):
         w.emit(f"%save = load ptr, ptr {w.field('%warp', WARP['spill'])}")
         for web in w.webs.webs:
             if w.has_storage(web.number) and web.number in self.storage.webs:
-                w.emit(f"%w{web.number} = getelementptr i8, ptr %save, i64 SAVE+{self.web_slot(web.number)}")
+                self.web_slot(web.number)  # of all, also those that only the whole function uses
         for n in members(self.storage.masks):
-            w.emit(f"%p{n} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(f'p{n}', 8)}")
+            self.slot(f"p{n}", 8)
         w.emit(f"%local_base = load ptr, ptr {w.field('%warp', WARP['local_base'])}")
         w.emit(f"%trace_base = load ptr, ptr {w.field('%warp', WARP['trace_base'])}")
         w.emit("%sites_given = load ptr, ptr %save")
@@ -125,6 +125,8 @@ class WarpFunction(Jumps):
             w.emit(f"%copy = getelementptr i8, ptr %save, i64 SAVE+{self.slot('copy', 8)}")
         w.emit(f"%limit = getelementptr i8, ptr %save, i64 SAVE+{self.slot('limit', 8)}")
         w.emit(f"store i64 {INSTRUCTIONS_BETWEEN_CANCEL_CHECKS}, ptr %limit")
+        for kind, n in self.groups.waiting_lanes():
+            self.slot(f"{kind}{n}", 8)
         for name, size in self.groups.variables():
             w.emit(f"%{name} = getelementptr i8, ptr %save, i64 SAVE+{self.slot(name, size)}")
         for name in ("instructions", "threads"):
@@ -157,14 +159,16 @@ class WarpFunction(Jumps):
         w.label("start")
         for live in w.webs.live_in[0]:
             if w.has_storage(live):
-                w.emit(f"store {w.web_type(live)} zeroinitializer, ptr %w{live}")
+                w.emit(f"store {w.web_type(live)} zeroinitializer, ptr {w.variable('w', live)}")
         w.emit(f"store i64 0, ptr {w.field('%warp', WARP['barrier_lanes'])}")
         if w.repeats is not None:
             w.emit("store i64 0, ptr %copy")
+        for kind, n in self.groups.waiting_lanes():
+            w.emit(f"store i64 0, ptr {w.variable(kind, n)}")
         for name, size in self.groups.variables():
             if size == 8:
                 w.emit(f"store i64 0, ptr %{name}")
-        w.emit(f"store {w.mask_type} %lanes, ptr %p0")
+        w.emit(f"store {w.mask_type} %lanes, ptr {w.variable('p', 0)}")
         # Where shapes rely on gridDim.x * blockDim.x being below 2**31, the launch guarantees it (grid_fits).
         w.emit("br label %e0")
 
@@ -191,8 +195,9 @@ class WarpFunction(Jumps):
             w.emit(f"store {type} {value}, ptr {name}")
         if resume.kind == "barrier":
             for n in self.held_barriers:
-                held = w.op(f"load {w.mask_type}, ptr %q{n}")
-                w.emit(f"store {w.mask_type} 0, ptr %q{n}")
+                place = w.variable("q", n)
+                held = w.op(f"load {w.mask_type}, ptr {place}")
+                w.emit(f"store {w.mask_type} 0, ptr {place}")
                 some = w.op(f"icmp ne {w.mask_type} {held}, 0")
                 then, after = w.new_label("held"), w.new_label("after")
                 w.emit(f"br i1 {some}, label %{then}, label %{after}")
@@ -248,7 +253,7 @@ class WarpFunction(Jumps):
             return
         waiting = "0"
         for n in self.groups.syncs:
-            waiting = w.op(f"or {w.mask_type} {waiting}, " + w.op(f"load {w.mask_type}, ptr %a{n}"))
+            waiting = w.op(f"or {w.mask_type} {waiting}, " + w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}"))
         held = self._lanes_held()
         none = w.op(f"icmp eq {w.mask_type} {w.op(f'or {w.mask_type} {waiting}, {held}')}, 0")
         w.emit(f"br i1 {none}, label %all_exited, label %stuck")
@@ -349,7 +354,9 @@ class WarpFunction(Jumps):
         if self.groups.waits >> n & 1:
             self.groups.converge(n, self._warpsync_mask)
         else:
-            mask = "-1" if self.undivided else self.given.get(n) or w.op(f"load {w.mask_type}, ptr %p{n}")
+            mask = (
+                "-1" if self.undivided else self.given.get(n) or w.op(f"load {w.mask_type}, ptr {w.variable('p', n)}")
+            )
             w.mask = Masks(mask)
             if w.trace and block.stop and "TRYWAIT" in w.program.instructions[block.first].modifiers:
                 self._hold_back(n)

@@ -99,12 +99,15 @@ class Groups:
         self.counted: dict[str, str] = {}
         """Number of lanes in a mask that was a block's."""
 
+    def waiting_lanes(self) -> list[tuple[str, int]]:
+        """The variables of the lanes that wait somewhere, as in ``FunctionWriter.variable``."""
+        return [*(("a", n) for n in self.points), *(("q", n) for n in self.held_barriers)] if self.exist else []
+
     def variables(self) -> list[tuple[str, int]]:
-        """Names and sizes of the variables in the save area."""
+        """Names and sizes of the other variables in the save area."""
         if not self.exist:
             return []
         found = [("depth", 8), ("apart", 8), ("yielded", 8), ("scanning", 8), ("joining", 8)]
-        found += [(f"a{n}", 8) for n in self.points] + [(f"q{n}", 8) for n in self.held_barriers]
         if self.held_barriers:
             found.append(("held", 8))
         if self.meeting:
@@ -144,7 +147,7 @@ class Groups:
 
     def enter(self, n: int, lanes: str) -> str:
         """Set the lanes that enter a block; returns its label."""
-        self.w.emit(f"store {self.w.mask_type} {lanes}, ptr %p{n}")
+        self.w.emit(f"store {self.w.mask_type} {lanes}, ptr {self.w.variable('p', n)}")
         return f"%e{n}"
 
     def entry(self, block: int, lanes: str) -> str:
@@ -206,14 +209,14 @@ class Groups:
     def _wait_at(self, n: int, lanes: str) -> None:
         """Lanes wait at a convergence point from now on."""
         w = self.w
-        for place in (f"a{n}", "synced") if n in self.meeting else (f"a{n}",):
-            old = w.op(f"load {w.mask_type}, ptr %{place}")
-            w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {lanes}')}, ptr %{place}")
+        for place in (w.variable("a", n), "%synced")[: 1 + (n in self.meeting)]:
+            old = w.op(f"load {w.mask_type}, ptr {place}")
+            w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {lanes}')}, ptr {place}")
 
     def _leave(self, n: int, arrived: str, leaving: str) -> None:
         """Of the lanes that wait at a convergence point, some go on."""
         w = self.w
-        w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {leaving}')}, ptr %a{n}")
+        w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {leaving}')}, ptr {w.variable('a', n)}")
         if n in self.meeting:
             all_lanes = w.op(f"load {w.mask_type}, ptr %synced")
             w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {all_lanes}, {leaving}')}, ptr %synced")
@@ -245,7 +248,7 @@ class Groups:
         ready = w.op(f"and i1 {some}, {w.op(f'or i1 {urgent}, {rested}')}")
         someone = ready
         for sync in self.syncs:
-            waits = w.op(f"icmp ne {w.mask_type} " + w.op(f"load {w.mask_type}, ptr %a{sync}") + ", 0")
+            waits = w.op(f"icmp ne {w.mask_type} " + w.op(f"load {w.mask_type}, ptr {w.variable('a', sync)}") + ", 0")
             someone = w.op(f"or i1 {someone}, {waits}")
         way, stay, back, over = (w.new_label(name) for name in ("way", "alone", "back", "over"))
         w.emit(f"br i1 {someone}, label %{way}, label %{stay}")
@@ -300,7 +303,7 @@ class Groups:
         """A block that consists of one BSYNC or WARPSYNC, entered by the lanes ``p<n>``."""
         w = self.w
         index = w.blocks[n].first
-        arriving = w.op(f"load {w.mask_type}, ptr %p{n}")
+        arriving = w.op(f"load {w.mask_type}, ptr {w.variable('p', n)}")
         w.trace_words = 0
         self._passes(n, arriving)
         guard_of = w.lowered[index].guard
@@ -353,14 +356,15 @@ class Groups:
         w = self.w
         bsync = w.flow.starts[n] == "bsync"
         index = w.blocks[n].first
-        arrived = w.op(f"load {w.mask_type}, ptr %a{n}")
+        arrived = w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}")
         web = -1
         if bsync:
             web = w.webs.references[index, len(w.lowered[index].ops) - 1].low
             wanted = w.read_web(web)
             here = arrived
-            for place in (["yielded"] if self.yields else []) + [f"a{other}" for other in self._passed_without(n)]:
-                here = w.op(f"or {w.mask_type} {here}, " + w.op(f"load {w.mask_type}, ptr %{place}"))
+            waiting = [w.variable("a", other) for other in self._passed_without(n)]
+            for place in (["%yielded"] if self.yields else []) + waiting:
+                here = w.op(f"or {w.mask_type} {here}, " + w.op(f"load {w.mask_type}, ptr {place}"))
             leaving = self._complete(n, w.vector(wanted), arrived, here)
         else:
             wanted = warpsync_mask(index)
@@ -368,7 +372,7 @@ class Groups:
             if self._meets(n):  # code that others also reach: their values are not known
                 w.forget()
                 wanted = warpsync_mask(index)
-                arrived = w.op(f"load {w.mask_type}, ptr %a{n}")
+                arrived = w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}")
         go, fail = w.new_label("joined"), w.new_label("waits")
         w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {leaving}, 0')}, label %{go}, label %{fail}")
         w.label(fail)
@@ -439,7 +443,7 @@ class Groups:
         w = self.w
         w.emit(f"store i64 {n}, ptr %caller")
         all_lanes = w.op(f"load {w.mask_type}, ptr %synced")
-        others = w.op(f"xor {w.mask_type} {all_lanes}, " + w.op(f"load {w.mask_type}, ptr %a{n}"))
+        others = w.op(f"xor {w.mask_type} {all_lanes}, " + w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}"))
         w.emit(f"br i1 {w.op(f'icmp ne {w.mask_type} {others}, 0')}, label %{elsewhere}, label %{here}")
         self.callers.setdefault(shared, []).append(n)
 
@@ -480,7 +484,8 @@ class Groups:
             arrived = w.op(f"load {w.mask_type}, ptr %met_lanes")
             called = w.op(f"load {w.vecmask}, ptr %met_masks")
             waiting = [
-                (w.op(f"load {w.mask_type}, ptr %a{n}"), w.vector(warpsync_mask(w.blocks[n].first))) for n in syncs
+                (w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}"), w.vector(warpsync_mask(w.blocks[n].first)))
+                for n in syncs
             ]
 
             def leaving(mask: str, every: str, own: str) -> str:
@@ -500,7 +505,7 @@ class Groups:
             caller = w.op("load i64, ptr %caller")
             mask = w.op(f"load {w.mask_type}, ptr %met_lanes")
             for n in syncs:
-                arrived = w.op(f"load {w.mask_type}, ptr %a{n}")
+                arrived = w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}")
                 is_caller = w.op(f"icmp eq i64 {caller}, {n}")
                 others = w.op(f"select i1 {is_caller}, {w.mask_type} 0, {w.mask_type} {arrived}")
                 going = w.op(f"and {w.mask_type} {others}, {mask}")
@@ -555,14 +560,14 @@ class Groups:
             if broken not in (-1, web):
                 continue
             asks, goes, done = (w.new_label(stem) for stem in ("left", "free", "held"))
-            arrived = w.op(f"load {w.mask_type}, ptr %a{n}")
+            arrived = w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}")
             w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {arrived}, 0')}, label %{done}, label %{asks}")
             w.label(asks)
-            wanted = w.op(f"load {w.vecmask}, ptr %w{web}")
+            wanted = w.op(f"load {w.vecmask}, ptr {w.variable('w', web)}")
             leaving = self._complete(n, wanted, arrived, arrived)
             w.emit(f"br i1 {w.op(f'icmp eq {w.mask_type} {leaving}, 0')}, label %{done}, label %{goes}")
             w.label(goes)
-            w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {leaving}')}, ptr %a{n}")
+            w.emit(f"store {w.mask_type} {w.op(f'xor {w.mask_type} {arrived}, {leaving}')}, ptr {w.variable('a', n)}")
             self.push(n, leaving)
             w.emit(f"br label %{done}")
             w.label(done)
@@ -621,7 +626,7 @@ class Groups:
         )
         free = w.lanes_of(w.op(f"and {w.mask_type} {alike}, {behind}"))
         kept = w.op(f"select {w.vecbool} {free}, {w.vecmask} zeroinitializer, {w.vecmask} {masks}")
-        w.emit(f"store {w.vecmask} {kept}, ptr %w{web}")
+        w.emit(f"store {w.vecmask} {kept}, ptr {w.variable('w', web)}")
         w.emit(f"br label %{none}")
         w.label(none)
         w.forget()
@@ -699,7 +704,7 @@ class Groups:
             w.emit(f"br label %scan{self.syncs[0]}")
             for n, after in zip(self.syncs, [*self.syncs[1:], None], strict=True):
                 w.label(f"scan{n}")
-                some = w.op(f"icmp ne {w.mask_type} " + w.op(f"load {w.mask_type}, ptr %a{n}") + ", 0")
+                some = w.op(f"icmp ne {w.mask_type} " + w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}") + ", 0")
                 w.emit(f"br i1 {some}, label %c{n}, label %{'scanned' if after is None else f'scan{after}'}")
         else:
             w.emit("br label %scanned")
@@ -727,7 +732,7 @@ class Groups:
         w = self.w
         if n not in self.points or w.flow.starts[n] != "bsync":
             return lanes
-        waiting = w.op(f"load {w.mask_type}, ptr %a{n}")
+        waiting = w.op(f"load {w.mask_type}, ptr {w.variable('a', n)}")
         stays = w.op(f"select i1 {joins}, {w.mask_type} 0, {w.mask_type} {waiting}")
-        w.emit(f"store {w.mask_type} {stays}, ptr %a{n}")
+        w.emit(f"store {w.mask_type} {stays}, ptr {w.variable('a', n)}")
         return w.op(f"or {w.mask_type} {lanes}, {w.op(f'xor {w.mask_type} {waiting}, {stays}')}")

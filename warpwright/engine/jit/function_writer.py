@@ -6,7 +6,7 @@ a vector form is created when needed and kept for the rest of the block.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -466,6 +466,8 @@ class FunctionWriter(Text):
     local_limits: dict[int, str] = field(default_factory=dict)
     offsets: dict[str, int] = field(default_factory=dict)
     """Byte offsets in the save area."""
+    saved_at: Callable[[str, int], int | None] = lambda kind, number: None
+    """Byte offset of a variable that is always in the save area; None for one that LLVM places (``resume_points.py``)."""
     sums: dict[str, Sum] = field(default_factory=dict)
     """Scalar addresses computed from other values."""
     products: set[str] = field(default_factory=set)
@@ -541,7 +543,7 @@ class FunctionWriter(Text):
     offsets_of: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Scalars i32 as the sum of another one and a constant."""
     unstored: dict[int, str] = field(default_factory=dict)
-    """Webs assigned in this block and not yet stored: the last store of each."""
+    """Webs assigned in this block and not yet stored: type and name of the last value of each."""
     accesses: list[Entry] = field(default_factory=list)
     """What slow paths need to know about each access (``slow_path.ACCESS``)."""
     noted_exec: str = ""
@@ -569,6 +571,15 @@ class FunctionWriter(Text):
         self.rooms = 0
 
     # --- webs -------------------------------------------------------------------------------------
+    def variable(self, kind: str, number: int) -> str:
+        """Pointer to a web (``w``), the lanes that enter a block (``p``), wait for a convergence point (``a``) or at a block barrier (``q``).
+
+        The address of one in the save area is computed where it is used. If all were computed at the function's entry, code that is generated quickly would do so, and
+        store each on the stack, whenever a warp continues.
+        """
+        offset = self.saved_at(kind, number)
+        return f"%{kind}{number}" if offset is None else self.op(f"getelementptr i8, ptr %save, i64 SAVE+{offset}")
+
     def web_shape(self, number: int) -> Shape:
         return self.facts.webs[number]
 
@@ -600,14 +611,14 @@ class FunctionWriter(Text):
         if held is None:
             type, shape = self.webs.webs[number].type, self.web_shape(number)
             if shape.rows is not None:
-                whole = self.op(f"load {self.web_type(number)}, ptr %w{number}")
+                whole = self.op(f"load {self.web_type(number)}, ptr {self.variable('w', number)}")
                 count = self.lanes // self.row_length
                 names = (self.op(f"extractvalue {self.web_type(number)} {whole}, {n}") for n in range(count))
                 held = Val(type, shape, rows=tuple(names))
             elif self.keeps_bits(number):
-                held = Val(type, shape, bits=self.op(f"load {self.mask_type}, ptr %w{number}"))
+                held = Val(type, shape, bits=self.op(f"load {self.mask_type}, ptr {self.variable('w', number)}"))
             elif self.has_storage(number):
-                name = self.op(f"load {self.web_type(number)}, ptr %w{number}")
+                name = self.op(f"load {self.web_type(number)}, ptr {self.variable('w', number)}")
                 if self.looping >> self.block & 1 and self.web_type(number) == "i64":
                     name = self.op(f'call i64 asm "", "=r,0"(i64 {name})')
                 held = self.made(type, shape, name)
@@ -648,7 +659,7 @@ class FunctionWriter(Text):
             assert is_vector or not guard_vector
             first, second = (old, name) if self.guard_inverted else (name, old)
             name = self.op(f"select {kind} {condition}, {typed} {first}, {typed} {second}")
-        self.unstored[number] = f"store {typed} {name}, ptr %w{number}"
+        self.unstored[number] = f"{typed} {name}"
         if is_vector and web.type == "i32":
             self.fresh.append(name)
         held = self.made(web.type, shape, name)
@@ -660,9 +671,9 @@ class FunctionWriter(Text):
 
     def store_webs(self, wanted: Container[int]) -> None:
         """Write the block's assignments to the variables, if they are read later."""
-        for number, text in self.unstored.items():
+        for number, value in self.unstored.items():
             if number in wanted or number in self.facts.live_elsewhere[self.block]:
-                self.emit(text)
+                self.emit(f"store {value}, ptr {self.variable('w', number)}")
         self.unstored = {}
 
     def is_shared(self, number: int) -> bool:
@@ -692,7 +703,7 @@ class FunctionWriter(Text):
         if lanes:
             name = self.choose(lanes, name, self.predicate(self.read_web(number)))
             held = Val("i1", self.web_shape(number), bits=name)
-        self.unstored[number] = f"store {self.mask_type} {name}, ptr %w{number}"
+        self.unstored[number] = f"{self.mask_type} {name}"
         self.held[number] = held
 
     def _write_rows(self, number: int, value: Val, keeps_old: bool) -> None:
@@ -707,7 +718,7 @@ class FunctionWriter(Text):
         made = "poison"
         for n, name in enumerate(names):
             made = self.op(f"insertvalue {whole} {made}, {type} {name}, {n}")
-        self.unstored[number] = f"store {whole} {made}, ptr %w{number}"
+        self.unstored[number] = f"{whole} {made}"
         self.held[number] = Val(type, self.web_shape(number), rows=tuple(names))
 
     def add_site(self) -> int:

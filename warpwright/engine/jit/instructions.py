@@ -145,7 +145,7 @@ class Instructions(Stops):
             return
         web = reference.low
         w.store_webs(range(len(w.webs.webs)))
-        old = w.op(f"load {w.vecmask}, ptr %w{web}")
+        old = w.op(f"load {w.vecmask}, ptr {w.variable('w', web)}")
         if op.name == "bssy":
             group = w.splat(w.mask_type, w.exec.bits)
             new = w.op(f"select {w.vecbool} {w.mask_vector(w.exec)}, {w.vecmask} {group}, {w.vecmask} {old}")
@@ -153,7 +153,7 @@ class Instructions(Stops):
             leaving = w.and_mask(w.exec, args[0], False) if args else w.exec
             rest = w.splat(w.mask_type, w.op(f"xor {w.mask_type} {leaving.bits}, -1"))
             new = w.op(f"and {w.vecmask} {old}, {rest}")
-        w.emit(f"store {w.vecmask} {new}, ptr %w{web}")
+        w.emit(f"store {w.vecmask} {new}, ptr {w.variable('w', web)}")
         w.held.pop(web, None)
         if op.name == "break":
             self.groups.let_go(w.block, web)

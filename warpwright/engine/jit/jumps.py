@@ -86,7 +86,7 @@ class Jumps(Instructions):
             self.given[target] = lanes
             w.emit(f"br label %e{target}")
             return
-        w.emit(f"store {w.mask_type} {lanes}, ptr %p{target}")
+        w.emit(f"store {w.mask_type} {lanes}, ptr {w.variable('p', target)}")
         if target <= n:
             self._back_edge(n, target)
         else:
@@ -122,7 +122,9 @@ class Jumps(Instructions):
         # The warp never runs again; its position is recorded for a message.
         at = w.program.instructions[w.blocks[n].first + w.blocks[n].count - 1].address
         w.store_field("%warp", WARP["cancelled_at"], str(at + 1))
-        w.store_field("%warp", WARP["fault_lanes"], w.wide_mask(w.op(f"load {w.mask_type}, ptr %p{target}")))
+        w.store_field(
+            "%warp", WARP["fault_lanes"], w.wide_mask(w.op(f"load {w.mask_type}, ptr {w.variable('p', target)}"))
+        )
         w.emit(f"store i32 {int(Status.YIELD)}, ptr %status")
         w.emit("br label %return")
         w.label(go)
@@ -355,7 +357,7 @@ class Jumps(Instructions):
             longest = w.op(f"zext i32 {w.scalar(ln.first_lane(w, time, w.exec))} to i64")
         w.store_field("%warp", WARP["sleep_ns"], longest)
         w.emit(f"store i32 {int(Status.SLEEP if w.trace else Status.YIELD)}, ptr %status")
-        w.emit(f"store {w.mask_type} {w.mask.bits}, ptr %p{n + 1}")
+        w.emit(f"store {w.mask_type} {w.mask.bits}, ptr {w.variable('p', n + 1)}")
         if not self.groups.exist:
             w.emit(f"br label {self.save_label('enter', n + 1)}")
             return
@@ -396,12 +398,12 @@ class Jumps(Instructions):
             w.emit(f"store i64 {vote}, ptr {pointer}")
         w.emit(f"store i32 {int(Status.BARRIER)}, ptr %status")
         if held:
-            for place in (f"q{n}", "held"):
-                old = w.op(f"load {w.mask_type}, ptr %{place}")
-                w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {w.mask.bits}')}, ptr %{place}")
+            for place in (w.variable("q", n), "%held"):
+                old = w.op(f"load {w.mask_type}, ptr {place}")
+                w.emit(f"store {w.mask_type} {w.op(f'or {w.mask_type} {old}, {w.mask.bits}')}, ptr {place}")
             w.emit("br label %next")
             return
-        w.emit(f"store {w.mask_type} {w.mask.bits}, ptr %p{n + 1}")
+        w.emit(f"store {w.mask_type} {w.mask.bits}, ptr {w.variable('p', n + 1)}")
         kind = "red" if op.name == "barrier_red" else "enter"
         w.emit(f"br label {self.save_label(kind, n + 1)}")
 

@@ -52,6 +52,7 @@ class Stops:
         """Variables that clocks alone decide."""
         self.storage = place_variables(w.blocks, w.webs, w.flow, w.looping, vectors)
         self.shared_slots = self._share_slots()
+        w.saved_at = self.saved_at
         self.given: dict[int, str] = {}
         """The lanes that enter a block with a single predecessor."""
         self.predecessors: list[list[int]] = [[] for _ in w.blocks]
@@ -107,6 +108,14 @@ class Stops:
             offsets[name] = (end + 63) // 64 * 64 if size > 8 else end
             offsets["end"] = offsets[name] + size
         return offsets[name]
+
+    def saved_at(self, kind: str, number: int) -> int | None:
+        """Byte offset in the save area of a variable that is always there, None of one that LLVM places; see ``FunctionWriter.variable``."""
+        if kind == "w":
+            return self.web_slot(number) if number in self.storage.webs else None
+        if kind == "p" and not self.storage.masks >> number & 1:
+            return None
+        return self.slot(f"{kind}{number}", 8)
 
     def web_slot(self, number: int) -> int:
         """Byte offset of a web's slot in the save area."""

@@ -90,7 +90,7 @@ class StackFunction(WarpFunction):
         w.emit(f"switch i32 {block}, label %no_landing [{cases}]")
         for n in landings:
             w.label(f"land{n}")
-            w.emit(f"store {w.mask_type} {lanes}, ptr %p{n}")
+            w.emit(f"store {w.mask_type} {lanes}, ptr {w.variable('p', n)}")
             w.emit(f"br label %e{n}")
         w.label("no_landing")
         w.emit("unreachable")
