@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.api import Module
+from warpwright.kernel import Module
 
 SOURCE = r"""
 extern "C" __global__ void adds(unsigned *out, unsigned sends, unsigned rounds, unsigned apart, unsigned to_one) {

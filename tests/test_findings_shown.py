@@ -181,7 +181,8 @@ def test_pytest_shows_the_finding_and_the_users_frames_and_times_checked_launche
     assert "Invalid __global__ write of size 4 bytes" in shown
     assert "test_gpu.py:7: x[threadIdx.x + 100000000] = 1;" in shown
     assert "own_helper(np.zeros(32, np.int32))" in shown
-    for own in ("warpwright/run_launch.py", "warpwright/launch_job.py", "warpwright/api.py", "checked_launch.py"):
+    package = ("api.py", "kernel.py", "run_launch.py", "launch_job.py")
+    for own in (*(f"warpwright/{name}" for name in package), "checked_launch.py"):
         assert own not in shown
     assert "warpwright/run_launch.py" in pytest_run(tmp_path, "--warpwright=a100", "--full-trace").stdout
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.api import Module
+from warpwright.kernel import Module
 
 SOURCE = r"""
 #define INIT(bar, count) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(bar), "r"(count) : "memory")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.api import Launcher
 from warpwright.chips import load_chip, partition
 from warpwright.chips.partition import split, steps
+from warpwright.kernel import Launcher
 
 SOURCE = """
 extern "C" __global__ void where(unsigned* sms, float* out, float a) {

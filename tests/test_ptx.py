@@ -12,7 +12,7 @@ import pytest
 import warpwright as ww
 from tests import kernels
 from tests.kernels import Case, cases
-from warpwright.api import Module
+from warpwright.kernel import Module
 
 CHIPS = {70: "v100", 80: "a100", 90: "h200"}
 CONTRACTED = ("fast_intrinsics", "dft_direct", "fft_radix2", "black_scholes")

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpwright as ww
-from warpwright.api import Kernel, Module
 from warpwright.engine.ptx_module import load_ptx
+from warpwright.kernel import Kernel, Module
 
 LANES = 64
 WIDTHS = {"8": np.uint8, "16": np.uint16, "32": np.uint32, "64": np.uint64}

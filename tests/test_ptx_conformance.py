@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.api import Module
 from warpwright.engine.ptx_module import load_ptx
+from warpwright.kernel import Module
 
 FOLDER = os.environ.get("WARPWRIGHT_ZLUDA", "")
 WARP_TEST_THREADS = 64

@@ -16,8 +16,8 @@ from tests.forms import all_forms, video
 from tests.forms.form import COUNT, Form
 from tests.forms.run import build, run
 from tests.forms.values import integer_edges
-from warpwright.api import Module
 from warpwright.engine.ptx_module import load_ptx
+from warpwright.kernel import Module
 
 RELATIONS = {"eq": int.__eq__, "ne": int.__ne__, "lt": int.__lt__, "le": int.__le__, "gt": int.__gt__, "ge": int.__ge__}
 EDGES = integer_edges(32)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.api import Module
 from warpwright.engine.r600_bound import ComputeProgram, load_bound
 from warpwright.isa.r600.assemble import assemble
 from warpwright.isa.r600.bindings import IMAGE_RECORD_BYTES, MIP_LINEAR, MIP_NONE, WRAP, Bindings, BoundImage, Sampler
+from warpwright.kernel import Module
 from warpwright.run_launch import launch_packed
 
 pytestmark = pytest.mark.ci

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.api import Module
+from warpwright.kernel import Module
 
 SOURCE = r"""
 #define TRY(done, bar, parity) asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(bar), "r"(parity) : "memory")

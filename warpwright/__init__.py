@@ -15,7 +15,7 @@ from warpwright.version import __version__
 
 if TYPE_CHECKING:
     from warpwright import graphics, refinement, sparsity
-    from warpwright.api import GPU, GpuOptions, Kernel, Module
+    from warpwright.api import GPU
     from warpwright.arrays import DeviceArray, Symbol
     from warpwright.chips import Chip, ChipError, chip_names, load_chip
     from warpwright.engine.access_policy import AccessProperty, AccessWindow
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         WarpwrightError,
     )
     from warpwright.faults import InjectionError, UncorrectableEccError
+    from warpwright.gpu_options import GpuOptions
     from warpwright.images import CudaArray, Surface, Texture
+    from warpwright.kernel import Kernel, Module
     from warpwright.multi_gpu import System
     from warpwright.run import Run
     from warpwright.sweeps.result import Sweep
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "warpwright.engine.access_policy": ("AccessProperty", "AccessWindow"),
-    "warpwright.api": ("GPU", "GpuOptions", "Kernel", "Module"),
+    "warpwright.api": ("GPU",),
     "warpwright.arrays": ("DeviceArray", "Symbol"),
     "warpwright.chips": ("Chip", "ChipError", "chip_names", "load_chip"),
     "warpwright.errors": (
@@ -64,7 +66,9 @@ _HOMES = {
         "WarpwrightError",
     ),
     "warpwright.faults": ("InjectionError", "UncorrectableEccError"),
+    "warpwright.gpu_options": ("GpuOptions",),
     "warpwright.images": ("CudaArray", "Surface", "Texture"),
+    "warpwright.kernel": ("Kernel", "Module"),
     "warpwright.multi_gpu": ("System",),
     "warpwright.run": ("Run",),
     "warpwright.sweeps.result": ("Sweep",),

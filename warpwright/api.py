@@ -12,12 +12,9 @@ the GPU usable; host arrays are then not copied back.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,21 +23,22 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright import html_tables
-from warpwright.arrays import DeviceArray, Symbol
-from warpwright.chips import Chip, Partition, load_chip
+from warpwright.arrays import DeviceArray
+from warpwright.chips import Chip, load_chip
 from warpwright.chips.chip import GENERATIONS
-from warpwright.chips.chip import fields as chip_fields
+from warpwright.early_programs import load_early
 from warpwright.engine.device_memory import DeviceMemory
-from warpwright.errors import (
-    ExecutionError,
-    KernelNotFoundError,
-    LaunchError,
-    MemoryOverrunWarning,
-    UnsupportedError,
-    WarpwrightError,
-    whole_number,
+from warpwright.errors import ExecutionError, MemoryOverrunWarning, UnsupportedError, WarpwrightError, whole_number
+from warpwright.gpu_options import (
+    GpuOptions,
+    check_choices,
+    chip_asked_for,
+    faults_by_page,
+    front_end_of,
+    options_and_overrides,
 )
-from warpwright.isa.machine_code import FIRST_FERMI, FIRST_MAXWELL
+from warpwright.isa.machine_code import FIRST_MAXWELL
+from warpwright.kernel import Kernel, Module
 from warpwright.messages import OncePerKernel
 from warpwright.quantity_text import time_text
 from warpwright.session import SavesLaunches, session
@@ -54,85 +52,22 @@ from warpwright.tracebacks import without_own_frames
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from warpwright.engine.access_policy import AccessWindow
-    from warpwright.engine.launch import LaunchTemplate
-    from warpwright.engine.module import LoadedModule
-    from warpwright.engine.ptx_module import PtxModule
     from warpwright.engine.r600_images import ClImage, ClSampler
     from warpwright.engines import JpegDecoder, OpticalFlow, Timeline, VideoDecoder
     from warpwright.faults import DeviceFaults
     from warpwright.images import CudaArray, Surface, Texture, TextureOptions
-    from warpwright.run import Progress, Run
+    from warpwright.run import Run
     from warpwright.timing.kept_caches import KeptCaches
     from warpwright.timing.timing_cache import Repeats
     from warpwright.tools.checks import Checker, Finding
 
-DEFAULT_CHIP = "h200"
-MEMORY_FAULTS = ("allocation", "page")
-TIMINGS = ("full", "sampled", "off")
-CACHES = ("cold", "kept")
-ENGINES = ("compiled", "tiered", "interpreter")
-FRONT_ENDS = ("sass", "ptx")
 MAX_DEFAULT_THREADS = 8
-MOST_LAUNCHERS = 64
-"""Maximum number of configurations that a kernel keeps."""
-
-
-def _front_end_of(chip: Chip, front_end: str | None, check: str | Sequence[str]) -> str:
-    """The front end for a chip's programs: machine code, or PTX if no compiler exists; refuses options that early chips lack."""
-    if front_end not in (None, *FRONT_ENDS):
-        raise UnsupportedError(f"front_end={front_end!r} is not known; use front_end='sass' or front_end='ptx'")
-    if chip.arch >= FIRST_MAXWELL:
-        return front_end or "sass"
-    own = "ptx" if chip.arch >= FIRST_FERMI else "sass"
-    if front_end not in (None, own):
-        runs = "PTX" if own == "ptx" else "machine code"
-        raise UnsupportedError(f"{chip.name} runs {runs} only, not front_end={front_end!r}: omit front_end")
-    if check:
-        raise UnsupportedError(f"{chip.name} has no checks: omit check (--check), or check on a chip from p100 to h200")
-    return own
-
-
-def _chip_asked_for(chip: str | os.PathLike[str] | Chip | None, device: int | None) -> str | Chip:
-    """The chip of ``--gpu``, which replaces a program's own but not a device's of the driver; otherwise the program's, or the default."""
-    if session.chip is not None and device is None:
-        if chip is not None and str(getattr(chip, "name", chip)) != session.chip:
-            session.replaced.add(str(getattr(chip, "name", chip)))
-        return session.chip
-    if chip is None:
-        return DEFAULT_CHIP
-    return chip if isinstance(chip, str | Chip) else os.fspath(chip)
-
-
-def _check_choices(timing: str, engine: str, threads: int | None, caches: str | None) -> None:
-    """Refuse unknown values of :class:`GPU`'s arguments, and values that exclude each other."""
-    if timing not in TIMINGS:
-        raise UnsupportedError(f"timing={timing!r} is not known; use timing='full', timing='sampled' or timing='off'")
-    if engine not in ENGINES:
-        raise UnsupportedError(f"engine={engine!r} is not known; use engine='compiled', 'tiered' or 'interpreter'")
-    if engine == "interpreter" and timing != "off":
-        raise UnsupportedError("the interpreter has no timing; use timing='off' with engine='interpreter'")
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise UnsupportedError(f"threads={threads!r}: must be a positive number of host threads, or None")
-    if caches not in (None, *CACHES):
-        raise UnsupportedError(f"caches={caches!r} is not known; use caches='cold' or caches='kept'")
+SET_ASIDE_PARTS = 16
+"""L2 is set aside in whole ways of its sets."""
 
 
 def _warn_of_overrun(message: str) -> None:
     warnings.warn(message, MemoryOverrunWarning, stacklevel=1)
-
-
-def _faults_by_page(memory_faults: str, check: str | Sequence[str]) -> bool:
-    """Whether accesses fault by page; refuses unknown values, and checks, which report every access outside its allocation."""
-    if memory_faults not in MEMORY_FAULTS:
-        raise UnsupportedError(
-            f"memory_faults={memory_faults!r} is not known; use memory_faults='allocation' or memory_faults='page'"
-        )
-    if memory_faults == "page" and check:
-        raise UnsupportedError(
-            "checks report every access outside its allocation: omit memory_faults='page', or the checks"
-        )
-    return memory_faults == "page"
 
 
 def _memory_of(chip: Chip, options: GpuOptions, check: str | Sequence[str]) -> DeviceMemory:
@@ -141,104 +76,8 @@ def _memory_of(chip: Chip, options: GpuOptions, check: str | Sequence[str]) -> D
         chip.dram.dram_kib * 1024,
         unified=options.unified or options.device is not None,
         ordinal=options.device or 0,
-        faults_by_page=_faults_by_page(session.memory_faults or options.memory_faults, check),
+        faults_by_page=faults_by_page(session.memory_faults or options.memory_faults, check),
     )
-
-
-def _early_loaders(arch: int) -> tuple[Callable[..., PtxModule], Callable[..., PtxModule]]:
-    """The functions that load PTX text and a compiled module's PTX."""
-    if arch in GENERATIONS.values():
-        from warpwright.engine.r600_module import R600Module
-
-        return R600Module.of_ptx, R600Module.of_compiled
-    if arch < FIRST_FERMI:
-        from warpwright.engine.nv50_module import Nv50Module
-
-        return Nv50Module.of_ptx, Nv50Module.of_compiled
-    from warpwright.engine.ptx_module import load_compiled, load_ptx
-
-    return load_ptx, load_compiled
-
-
-def _load_early(
-    arch: int, memory: DeviceMemory, source: str | bytes | os.PathLike[str], given: CompilerInput, name: str | None
-) -> PtxModule:
-    """A module for a chip that NVRTC does not know: PTX, assembled kernel by kernel for compute capability 1.x, compiled for AMD's."""
-    # Imported for these chips alone: NVRTC and the assemblers are not needed otherwise.
-    from warpwright.engine.ptx_module import is_ptx
-    from warpwright.toolchain.oldest_target import compile_to_ptx
-
-    if arch in GENERATIONS.values():
-        from warpwright.engine.r600_assembly import is_assembly, load_assembly
-
-        if is_assembly(source):
-            return load_assembly(str(source), arch, memory, name or "kernel.r600")
-        from warpwright.engine.r600_opencl import is_opencl, load_opencl
-
-        if is_opencl(source):
-            return load_opencl(
-                source,
-                arch,
-                memory,
-                options=given.options,
-                defines=given.defines,
-                include_folders=given.include_folders,
-                name=name,
-            )
-    load, load_compiled = _early_loaders(arch)
-    if is_ptx(source) and not given.name_expressions:
-        return load(str(source), arch, memory, name or "kernel.ptx")
-    compiled = compile_to_ptx(source, arch, given, name=name)
-    if compiled.ptx is None:
-        raise UnsupportedError(f"{compiled.name} holds machine code of a later chip; give CUDA C++ or PTX")
-    return load_compiled(compiled, arch, memory)
-
-
-@dataclass(frozen=True, slots=True)
-class GpuOptions:
-    """What few programs choose of a :class:`GPU`; each field is also a keyword of ``GPU``."""
-
-    engine: str = "compiled"
-    """``"compiled"`` (LLVM code for whole warps), ``"tiered"`` (the same, but small launches of a kernel without compiled code are
-    interpreted; timing="off" only) or ``"interpreter"`` (the NumPy reference, timing="off" only: slow, and independent of the compiler)."""
-    front_end: str | None = None
-    """``"sass"`` runs machine code, ``"ptx"`` the PTX that it is made from, timed by a scoreboard.  The default is machine code, and PTX on
-    ``gtx480``, for which there is no compiler."""
-    scheduler: str | policies.Scheduler = policies.SCHEDULER.own
-    """The warp scheduler: a name in ``timing.policies``, or a function of the same form."""
-    l1_replacement: str | policies.Replacement = policies.L1_REPLACEMENT.own
-    """L1's replacement policy: likewise."""
-    check_level: str | None = None
-    """Lowest level of findings that is reported: ``"info"``, ``"warning"`` (the default) or ``"error"``."""
-    unified: bool = False
-    """Device addresses equal host addresses, as unmodified CUDA programs expect of managed memory."""
-    device: int | None = None
-    """Number of the device in the drop-in driver, which selects its address range (with ``unified``) and its entry in ``--gpu``."""
-    memory_faults: str = "allocation"
-    """``"allocation"``: an access outside its allocation fails; ``"page"``: as on a card, it fails only if it leaves the mapped pages of 2 MiB, in which
-    allocations are placed as a card's driver places them; otherwise a warning reports it.  ``warpwright run --memory-faults`` overrides it."""
-
-
-def _options_and_overrides(options: GpuOptions | None, changes: Mapping[str, Any]) -> tuple[GpuOptions, dict[str, Any]]:
-    """Split the keywords of :class:`GPU` into its options and values of chip numbers.
-
-    Raises:
-        TypeError: ``options`` is not a record, or a keyword is neither, but similar to one of ``GPU``.
-    """
-    if not isinstance(options, GpuOptions | None):
-        raise TypeError(f"GPU(options=...) takes a ww.GpuOptions, not {options!r}")
-    names = [field.name for field in fields(GpuOptions)]
-    for name in changes:
-        near = get_close_matches(name, ["timing", "threads", "check", "caches", *names], 1, 0.8)
-        if name not in names and name not in chip_fields() and near:
-            raise TypeError(f"GPU() has no argument {name!r}: did you mean {near[0]}?")
-    given = {name: value for name, value in changes.items() if name in names}
-    overrides = {name: value for name, value in changes.items() if name not in names}
-    return replace(options or GpuOptions(), **given), overrides
-
-
-SET_ASIDE_PARTS = 16
-"""L2 is set aside in whole ways of its sets."""
 
 
 class GPU:
@@ -278,19 +117,19 @@ class GPU:
         options: GpuOptions | None = None,
         **changes: Any,
     ) -> None:
-        chosen, overrides = _options_and_overrides(options, changes)
+        chosen, overrides = options_and_overrides(options, changes)
         engine, device = chosen.engine, chosen.device
-        named = _chip_asked_for(chip, device)
+        named = chip_asked_for(chip, device)
         check = session.check or check
         self.samples_large = not (session.timing or timing)
         """Timing was left to the simulator: it samples launches that would take minutes."""
         timing = session.timing or timing or ("off" if check else "full")
         caches = session.caches or caches
-        _check_choices(timing, engine, threads, caches)
+        check_choices(timing, engine, threads, caches)
         self.chip = load_chip(named, **{**overrides, **session.overrides})
         self.timing = timing
         self.engine = engine
-        self.front_end = _front_end_of(self.chip, chosen.front_end, check)
+        self.front_end = front_end_of(self.chip, chosen.front_end, check)
         threads = threads or session.threads
         self.functional_threads = threads or 1
         self.policies = policies.Policies.named(chosen.scheduler, chosen.l1_replacement)
@@ -518,7 +357,7 @@ class GPU:
     ) -> Module:
         """What :meth:`compile` returns."""
         if self.chip.arch < FIRST_MAXWELL:
-            return Module(self, _load_early(self.chip.arch, self.memory, source, given, name))
+            return Module(self, load_early(self.chip.arch, self.memory, source, given, name))
         if self.front_end == "ptx":
             from warpwright.engine.ptx_module import is_ptx, load_ptx
 
@@ -758,315 +597,3 @@ class GPU:
 
     def __repr__(self) -> str:
         return f"<GPU {self.chip.name} ({self.chip.identity.product}), timing {self.timing}>"
-
-
-class Module:
-    """Compiled code on a GPU: its kernels and global variables by name."""
-
-    def __init__(self, gpu: GPU, loaded: LoadedModule | PtxModule) -> None:
-        self.gpu = gpu
-        self._loaded = loaded
-        self._kernels: dict[str, Kernel] = {}
-
-    @property
-    def kernels(self) -> list[str]:
-        """Names of the kernels, sorted."""
-        return self._loaded.kernel_names()
-
-    @property
-    def ptx(self) -> str | None:
-        """PTX text, if the module was made from CUDA C++ or PTX."""
-        return self._loaded.compiled.ptx
-
-    @property
-    def cubin(self) -> bytes:
-        """The machine code as an ELF file."""
-        return self._loaded.compiled.cubin
-
-    def machine_code(self, name: str) -> bytes:
-        """The machine words of one kernel, as this GPU runs them.
-
-        Raises:
-            KernelNotFoundError: there is no such kernel; the message lists the kernels.
-            UnsupportedError: the kernel has no machine code of its own here; ``cubin`` holds the module's.
-        """
-        from warpwright.engine.machine_code_module import MachineCodeModule
-
-        kernel = self._loaded.find(name)
-        if not isinstance(self._loaded, MachineCodeModule):
-            raise UnsupportedError(f"{self._loaded.compiled.name}: the code of its kernels is in .cubin")
-        self._loaded.load(kernel)
-        return self._loaded.machine_code[kernel.name]
-
-    @property
-    def warnings(self) -> list[str]:
-        """The compiler's warnings."""
-        return [str(w) for w in self._loaded.compiled.warnings]
-
-    def __getitem__(self, name: str) -> Kernel:
-        """The kernel called ``name``.
-
-        Raises:
-            KernelNotFoundError: lists the kernels there are.
-        """
-        symbol = self._loaded.find(name).name
-        if symbol not in self._kernels:
-            self._kernels[symbol] = Kernel(self, symbol)
-        return self._kernels[symbol]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.kernels)
-
-    def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str):
-            return False
-        try:
-            self._loaded.find(name)
-        except KernelNotFoundError:
-            return False
-        return True
-
-    def symbol(self, name: str) -> Symbol:
-        """The global or ``__constant__`` variable called ``name``: ``.set(values)``, ``.get(dtype)``.
-
-        Raises:
-            KernelNotFoundError: there is no such variable; the message lists the variables.
-        """
-        return Symbol(self.gpu.memory, self._loaded.place(name), name)
-
-    def __repr__(self) -> str:
-        return f"<module {self._loaded.compiled.name} for {self.gpu.name}: {', '.join(self.kernels) or 'no kernels'}>"
-
-
-def _is_simple(configuration: Any) -> bool:
-    """Whether a launch's configuration consists only of int and tuples of int, so that equality identifies it."""
-    if type(configuration) is not tuple or not 2 <= len(configuration) <= 3:
-        return False
-    for part in configuration:
-        kind = type(part)
-        if kind is not int and (kind is not tuple or any(type(extent) is not int for extent in part)):
-            return False
-    return True
-
-
-class Kernel:
-    """A kernel; ``kernel[grid, block](arguments)`` launches it."""
-
-    def __init__(self, module: Module, symbol: str) -> None:
-        from warpwright.engine.arguments import describe_parameters
-
-        self.module = module
-        self.gpu = module.gpu
-        loaded = module._loaded
-        self._loaded_module = loaded
-        self._loaded = loaded.load(loaded.compiled.kernels[symbol])
-        self.name = self._loaded.kernel.plain_name
-        self.parameters = describe_parameters(self._loaded.program, loaded.compiled.source, loaded.compiled.ptx)
-        self._launchers: dict[Any, Launcher] = {}
-        """By grid, block and dynamic shared memory: checking them takes as long as an empty launch."""
-
-    @property
-    def registers(self) -> int:
-        """Number of registers per thread."""
-        return self._loaded.program.registers
-
-    @property
-    def shared_bytes(self) -> int:
-        """Static shared memory per block, in bytes."""
-        return self._loaded.program.shared_static_bytes - self._loaded.kernel.shared_reserved_bytes
-
-    @property
-    def local_bytes(self) -> int:
-        """Local memory (stack) per thread, in bytes."""
-        return self._loaded.program.local_bytes_per_thread
-
-    def __getitem__(self, configuration: Any) -> Launcher:
-        """``kernel[grid, block]``, ``kernel[grid, block, dynamic shared bytes]`` or with a stream as the last item.
-
-        Grid and block are an int or up to three of them.  Launches run one after the other, in the order they
-        are made, whatever their stream.
-
-        Raises:
-            LaunchError: when the configuration is not of that form or does not fit the chip.
-        """
-        simple = _is_simple(configuration)
-        known = self._launchers.get(configuration) if simple else None
-        if known is not None:
-            return known
-        made = Launcher(self, *self._configured(configuration))
-        if simple:
-            if len(self._launchers) >= MOST_LAUNCHERS:
-                self._launchers.clear()
-            self._launchers[configuration] = made
-        return made
-
-    def _configured(self, configuration: Any) -> tuple[Any, Any, Any]:
-        """Grid, block, dynamic shared bytes."""
-        parts = configuration if isinstance(configuration, tuple) else (configuration,)
-        if not 2 <= len(parts) <= 4:
-            raise LaunchError(
-                f"{self.name}[...] takes grid and block, then optionally dynamic shared bytes and a stream, "
-                f"not {len(parts)} value{'' if len(parts) == 1 else 's'}"
-            )
-        return parts[0], parts[1], parts[2] if len(parts) > 2 else 0
-
-    def clustered(self, cluster: int | Sequence[int]) -> ClusteredKernel:
-        """The kernel launched in clusters of blocks: ``kernel.clustered((2, 1, 1))[grid, block](…)``.
-
-        Args:
-            cluster: blocks per axis, which replace those of ``__cluster_dims__``.
-        """
-        from warpwright.engine.launch import as_dim3
-
-        return ClusteredKernel(self, as_dim3(cluster, "cluster"))
-
-    def __call__(self, *arguments: Any) -> Run:
-        raise LaunchError(f"give {self.name} a grid and a block: {self.name}[grid, block](...)")
-
-    def __repr__(self) -> str:
-        takes = ", ".join(f"{p.declared or p.wanted} {p.name}".strip().replace(" * ", " *") for p in self.parameters)
-        return f"<kernel {self.name}({takes}), {self.registers} registers>"
-
-
-class ClusteredKernel:
-    """A kernel with the shape of its clusters; ``[grid, block]`` is that of a :class:`Kernel`."""
-
-    def __init__(self, kernel: Kernel, cluster: tuple[int, int, int]) -> None:
-        self.kernel = kernel
-        self.cluster = cluster
-
-    def __getitem__(self, configuration: Any) -> Launcher:
-        """A launcher, as :meth:`Kernel.__getitem__` makes it.
-
-        Raises:
-            LaunchError: also when the clusters do not divide the grid or do not fit the chip.
-        """
-        return Launcher(self.kernel, *self.kernel._configured(configuration), self.cluster)
-
-
-class Launcher:
-    """A kernel with its grid and block, ready to be called.
-
-    Args:
-        partition: the SMs that run its blocks; the default is all SMs.
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        grid: Any,
-        block: Any,
-        shared: Any,
-        cluster: tuple[int, int, int] | None = None,
-        partition: Partition | None = None,
-    ) -> None:
-        from warpwright.engine.launch import Geometry, as_dim3, check_geometry
-
-        self.kernel = kernel
-        self.partition = partition
-        self.chip = kernel.gpu.chip if partition is None else partition.chip
-        try:
-            dynamic = int(shared)
-        except (TypeError, ValueError):
-            raise LaunchError(f"{kernel.name}: dynamic shared memory is a number of bytes, not {shared!r}") from None
-        self.geometry = Geometry(
-            as_dim3(grid, "grid"),
-            as_dim3(block, "block"),
-            dynamic,
-            kernel._loaded.kernel.shared_reserved_bytes,
-            cluster or kernel._loaded.kernel.cluster,
-            kernel._loaded.program.lanes,
-        )
-        self.resident = check_geometry(kernel._loaded.program, self.geometry, self.chip, kernel.name)
-        self.window: AccessWindow | None = None
-        self._prepared: tuple[tuple[int, int], bytes, LaunchTemplate] | None = None
-
-    def with_window(self, window: AccessWindow | None) -> Launcher:
-        """The same launch with an access-policy window: ``kernel[grid, block].with_window(ww.AccessWindow(...))(...)``."""
-        from warpwright.engine.access_policy import AccessWindow
-
-        if window is not None and not isinstance(window, AccessWindow):
-            raise TypeError(f"with_window() takes a ww.AccessWindow or None, not {window!r}")
-        made = copy(self)
-        made.window = window
-        return made
-
-    def bound(self, arguments: Sequence[Any]) -> tuple[Launcher, Sequence[Any]]:
-        """The launcher for a launch's arguments, and the arguments to pack: images of OpenCL C decide what a kernel's fetches do."""
-        kernel = self.kernel
-        loaded, words = kernel._loaded_module.bound(kernel._loaded, arguments, self.geometry.dynamic_shared_bytes)
-        if loaded is kernel._loaded:
-            return self, words
-        made, made.kernel = copy(self), copy(kernel)
-        made.kernel._loaded, made.kernel._launchers = loaded, {}
-        made._prepared = None
-        made.__dict__.pop("metrics", None)
-        return made, words
-
-    def prepared(self, constant_window: int, parameter_bytes: int) -> tuple[bytes, LaunchTemplate]:
-        """Return what launches share: constant bank 0 without arguments, and the launch template. The first launch builds them.
-
-        Args:
-            constant_window: device address of bank 3.
-            parameter_bytes: size of the arguments in bytes.
-        """
-        key = constant_window, parameter_bytes
-        known = self._prepared
-        if known is None or known[0] != key:
-            from warpwright.engine.launch import LaunchTemplate, constant_bank0
-
-            loaded, gpu = self.kernel._loaded, self.kernel.gpu
-            sm_count = gpu.chip.sm.sm_count
-            sms = self.partition.sms if self.partition is not None else None
-            bank0 = constant_bank0(
-                *(loaded.program, self.geometry, bytes(parameter_bytes)),
-                constant_window=constant_window,
-                sm_count=sm_count,
-            )
-            template = LaunchTemplate(loaded.program, self.geometry, gpu.memory, loaded.banks, sm_count, sms)
-            known = self._prepared = key, bytes(bank0), template
-        return known[1], known[2]
-
-    @cached_property
-    def metrics(self) -> dict[str, float]:
-        """Metrics that are known before a launch runs, by Nsight Compute's names."""
-        geometry, program = self.geometry, self.kernel._loaded.program
-        threads = geometry.blocks * geometry.threads_per_block
-        return {
-            "launch__block_size": geometry.threads_per_block,
-            "launch__grid_size": geometry.blocks,
-            "launch__registers_per_thread": program.registers,
-            "launch__shared_mem_per_block_static": self.kernel.shared_bytes,
-            "launch__shared_mem_per_block_dynamic": geometry.dynamic_shared_bytes,
-            "launch__thread_count": threads,
-            "launch__waves_per_multiprocessor": geometry.blocks / (self.resident.blocks_per_sm * self.chip.sm.sm_count),
-            "sm__maximum_warps_per_active_cycle_pct": 100.0 * self.resident.fraction,
-        }
-
-    def __repr__(self) -> str:
-        shape, shared = self.geometry, self.geometry.dynamic_shared_bytes
-        dynamic = f", {shared:,} bytes of dynamic shared memory" if shared else ""
-        return f"<launcher of {self.kernel.name}, grid {shape.grid}, block {shape.block}{dynamic}: call it with the arguments>"
-
-    def progress_line(self) -> Callable[[Progress], None] | None:
-        """The display of a long launch's progress: a bar on a terminal, a line every few seconds elsewhere."""
-        from warpwright.tools.progress import ProgressLine, log
-
-        return ProgressLine() if sys.stderr.isatty() else log
-
-    def __call__(self, *arguments: Any) -> Run:
-        """Run the kernel; arguments are described at :func:`warpwright.engine.arguments.pack`."""
-        from warpwright.run_launch import launch
-
-        gpu = self.kernel.gpu
-        try:
-            gpu.check_alive(self.kernel.name)
-            run = launch(self, arguments)
-        except (WarpwrightError, KeyboardInterrupt) as error:
-            if isinstance(error, ExecutionError):
-                gpu.launch_failed(error)
-            raise without_own_frames(error) from error.__cause__
-        gpu.launches.append(run)
-        if session.on_launch is not None:
-            session.on_launch(run)
-        return run

@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.api import GPU, Kernel, Launcher
+from warpwright.api import GPU
 from warpwright.chips import Chip
 from warpwright.engine.abi import DEVICE_BASE
 from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import lowered_of, traced
 from warpwright.errors import UnsupportedError, WarpwrightError, whole_number
+from warpwright.kernel import Kernel, Launcher
 from warpwright.launch_context import launch_context
 from warpwright.launch_job import Job
 from warpwright.run import Run

@@ -22,8 +22,8 @@ from warpwright.run import Progress, Run
 from warpwright.session import session
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
     from warpwright.engine.device_memory import Allocation, DeviceMemory
+    from warpwright.kernel import Launcher
     from warpwright.timing.block_sources import Grid
     from warpwright.timing.device_group import DeviceLaunch
     from warpwright.timing.interface import Progress as TimingProgress

@@ -27,7 +27,7 @@ from warpwright.timing.interface import TimingError
 from warpwright.timing.launch_errors import explain
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    from warpwright.kernel import Launcher
     from warpwright.launch_job import Job
 
 

@@ -31,7 +31,7 @@ from warpwright.errors import AssertionFailedError, TrapError
 from warpwright.isa.services import LAUNCHES
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    from warpwright.kernel import Launcher
 
 
 @contextmanager

@@ -37,7 +37,7 @@ from warpwright.run import Metrics, Progress, Run
 from warpwright.session import session
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    from warpwright.kernel import Launcher
     from warpwright.timing.block_sampling import Plan
     from warpwright.timing.block_sources import Grid
     from warpwright.timing.interface import Supervision, TimingResult

@@ -28,9 +28,9 @@ from warpwright.system import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from warpwright.api import Launcher
     from warpwright.arrays import DeviceArray
     from warpwright.engine.host_coherence import HostAccess, ShootDown
+    from warpwright.kernel import Launcher
     from warpwright.run import Run
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from warpwright.errors import LaunchError
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    from warpwright.kernel import Launcher
 
 
 class Repeat:

@@ -20,7 +20,7 @@ from warpwright.launch_job import Job
 from warpwright.session import session
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    from warpwright.kernel import Launcher
     from warpwright.timing.simulate import Prepared
     from warpwright.timing.stopping import StoppingMachine
 

@@ -20,7 +20,7 @@ from warpwright.run import Run
 from warpwright.session import session
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    from warpwright.kernel import Launcher
 
 
 def launch(launcher: Launcher, arguments: Sequence[Any]) -> Run:

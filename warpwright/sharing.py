@@ -25,9 +25,9 @@ from warpwright.launch_groups import GroupError, Member, Timed, hinders, launch_
 from warpwright.resident_launches import ResidentLaunches
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher, Module
     from warpwright.arrays import DeviceArray
     from warpwright.engine.arguments import PackedArguments
+    from warpwright.kernel import Launcher, Module
 
 MODES = ("mps", "time-slices")
 FIRST_MPS_ARCH = 70

@@ -10,9 +10,9 @@ import numpy as np
 import warpwright as ww
 from tests.forms.form import BLOCKS, COUNT, SCRATCH_BYTES, Form, kernel, slots
 from tests.forms.values import inputs, scratch_memory
-from warpwright.api import Module
 from warpwright.chips import Chip, load_chip
 from warpwright.engine.ptx_module import load_ptx
+from warpwright.kernel import Module
 from warpwright.toolchain.compile_errors import LinkError
 from warpwright.toolchain.ptxas import assemble
 

@@ -84,7 +84,7 @@ def host_clock_of(name: str, timing: str | None) -> Iterator[None]:
 @contextlib.contextmanager
 def caches_of(name: str | None, timing: str | None) -> Iterator[None]:
     """Within the ``with`` block, timed launches of every GPU of the program begin as ``--caches`` says."""
-    from warpwright.api import CACHES
+    from warpwright.gpu_options import CACHES
     from warpwright.session import session
 
     if name is not None and name not in CACHES:
@@ -101,7 +101,7 @@ def caches_of(name: str | None, timing: str | None) -> Iterator[None]:
 @contextlib.contextmanager
 def memory_faults_of(name: str | None, check: str | None, checkpoint: Path | None) -> Iterator[None]:
     """Within the ``with`` block, accesses of every GPU of the program fault as ``--memory-faults`` specifies."""
-    from warpwright.api import MEMORY_FAULTS
+    from warpwright.gpu_options import MEMORY_FAULTS
     from warpwright.session import session
 
     if name is not None and name not in MEMORY_FAULTS:
@@ -177,8 +177,8 @@ def errors_injected(text: str | None, check: str | None) -> Iterator[None]:
 @contextlib.contextmanager
 def library_times_of(model: str | None, gpu: str | None, timing: str | None) -> Iterator[None]:
     """Within the block, launches from the drop-in libraries have the times of ``--library-model``."""
-    from warpwright.api import DEFAULT_CHIP
     from warpwright.chips import load_chip
+    from warpwright.gpu_options import DEFAULT_CHIP
     from warpwright.library_times import MODELS, unmeasured
     from warpwright.session import chips_named, session
 

@@ -240,8 +240,8 @@ class Device:
 
         if self.mig is None and not os.environ.get(visible_devices.PERCENTAGE):
             return None
-        from warpwright.api import DEFAULT_CHIP
         from warpwright.chips import load_chip
+        from warpwright.gpu_options import DEFAULT_CHIP
 
         whole = self.mig.chip if self.mig is not None else load_chip(self._chip or DEFAULT_CHIP)
         return visible_devices.provisioned(whole)

@@ -15,9 +15,9 @@ from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.toolchain import CompiledModule
 
 if TYPE_CHECKING:
-    from warpwright.api import Kernel, Launcher
     from warpwright.chips import Partition
     from warpwright.engine.access_policy import AccessWindow
+    from warpwright.kernel import Kernel, Launcher
     from warpwright.toolchain import Kernel as CubinKernel
 
 DEFAULT_SHARED_BYTES = 48 << 10
@@ -38,8 +38,8 @@ class LoadedImage:
     of_null: ClassVar[int] = results.INVALID_HANDLE
 
     def __init__(self, compiled: CompiledModule, context: Context) -> None:
-        from warpwright.api import Module
         from warpwright.engine.module import load_module
+        from warpwright.kernel import Module
 
         s = state()
         self.context = context
@@ -141,7 +141,7 @@ class Function:
     def kernel(self) -> Kernel:
         """The kernel of the engine."""
         if self._kernel is None:
-            from warpwright.api import Kernel
+            from warpwright.kernel import Kernel
 
             self._kernel = Kernel(self.image.module, self.symbol)
         return self._kernel

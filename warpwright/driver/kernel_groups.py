@@ -9,8 +9,8 @@ from warpwright.driver import activities
 from warpwright.driver.driver_state import picoseconds
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
     from warpwright.driver.pending import Item
+    from warpwright.kernel import Launcher
     from warpwright.launch_groups import Member
 
 MOST_TOGETHER = 60

@@ -29,9 +29,9 @@ from warpwright.ranges import open_ranges
 from warpwright.session import session
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
     from warpwright.chips import Partition
     from warpwright.engine.access_policy import AccessWindow
+    from warpwright.kernel import Launcher
     from warpwright.library_times import LibraryTime
     from warpwright.ranges import Origin
 
@@ -225,7 +225,7 @@ def launcher_of(launch: Launch) -> Launcher:
     Raises:
         CudaError: if it cannot be launched.
     """
-    from warpwright.api import Launcher
+    from warpwright.kernel import Launcher
 
     target = launch.function
     shape = (launch.grid, launch.block, launch.shared, launch.cluster or target.cluster, launch.partition)

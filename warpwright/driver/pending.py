@@ -34,7 +34,7 @@ from warpwright.engine.work_clocks import Clock, learn
 from warpwright.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from warpwright.api import Launcher
+    from warpwright.kernel import Launcher
     from warpwright.ranges import Origin
 
 MOST_KERNELS = 1024

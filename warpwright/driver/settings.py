@@ -19,19 +19,19 @@ def refuse_invalid() -> None:
 
 
 def _timing(text: str) -> None:
-    from warpwright.api import TIMINGS
+    from warpwright.gpu_options import TIMINGS
 
     one_of(text, TIMINGS)
 
 
 def _caches(text: str) -> None:
-    from warpwright.api import CACHES
+    from warpwright.gpu_options import CACHES
 
     one_of(text, CACHES)
 
 
 def _memory_faults(text: str) -> None:
-    from warpwright.api import MEMORY_FAULTS
+    from warpwright.gpu_options import MEMORY_FAULTS
 
     one_of(text, MEMORY_FAULTS)
 

@@ -17,10 +17,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpwright.api import DEFAULT_CHIP
 from warpwright.chips import Chip, load_chip, partition
 from warpwright.chips.mig import MigError, has_mig
 from warpwright.driver.cuda_error import say
+from warpwright.gpu_options import DEFAULT_CHIP
 from warpwright.system.mig import ComputeInstance, GpuInstance, MigCard, card, card_uuid, place
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.api import GPU, Kernel
+from warpwright.api import GPU
 from warpwright.arrays import DeviceArray
 from warpwright.errors import ArgumentError, UnsupportedError
+from warpwright.kernel import Kernel
 from warpwright.run import Run
 
 SOURCE = Path(__file__).with_name("refinement.cu")

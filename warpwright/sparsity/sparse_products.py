@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.api import GPU, Kernel
+from warpwright.api import GPU
 from warpwright.errors import ArgumentError, UnsupportedError
+from warpwright.kernel import Kernel
 from warpwright.run import Run
 from warpwright.sparsity.compressed import STEP_BYTES, TILE_ROWS, SparseMatrix, depth_of_tile, padded
 from warpwright.sparsity.sparse_types import Element, element

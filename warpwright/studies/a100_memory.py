@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpwright.api import GPU, Module
+from warpwright.api import GPU
 from warpwright.arrays import DeviceArray
+from warpwright.kernel import Module
 from warpwright.run import Run
 from warpwright.studies.study import Cell, Result, Step, Table, study
 

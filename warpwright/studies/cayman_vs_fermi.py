@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.api import GPU, Module
+from warpwright.api import GPU
+from warpwright.kernel import Module
 from warpwright.studies.cayman import (
     CAYMAN,
     FETCHES,

@@ -12,7 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from warpwright.api import GPU, Kernel, Module
+from warpwright.api import GPU
+from warpwright.kernel import Kernel, Module
 from warpwright.studies.study import Cell, Result, Step, Table, study
 from warpwright.toolchain import InputKind, compile_source, link
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from warpwright.api import GPU, Kernel
+from warpwright.api import GPU
 from warpwright.engine.silicon_mufu import SCALE, Arrays, Programs
+from warpwright.kernel import Kernel
 from warpwright.studies.study import Cell, Result, Step, Table, study
 
 PAPER = "Lindholm et al., NVIDIA Tesla, 2008"

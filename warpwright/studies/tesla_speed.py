@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpwright.api import GPU, Kernel
+from warpwright.api import GPU
+from warpwright.kernel import Kernel
 from warpwright.run import Run
 from warpwright.studies.study import Cell, Result, Step, Table, study
 from warpwright.studies.tesla import PAPER

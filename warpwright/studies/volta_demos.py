@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpwright.api import GPU, Module
+from warpwright.api import GPU
 from warpwright.errors import DeadlockError
+from warpwright.kernel import Module
 from warpwright.studies.study import Cell, Result, Step, Table, study
 
 PAPER = "Choquette et al., Volta: Performance and Programmability, 2018"

@@ -14,7 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from warpwright.api import GPU, Kernel
+from warpwright.api import GPU
+from warpwright.kernel import Kernel
 from warpwright.studies.study import Cell, Plot, Result, Step, Table, study
 from warpwright.studies.synchronisation import CLOCKS_MHZ, TABLE_5, block_latency, block_rate
 from warpwright.studies.timing_methods import by_gpu_clock, inferred, read

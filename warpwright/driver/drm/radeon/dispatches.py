@@ -40,7 +40,8 @@ from warpwright.isa.r600.tables_control import Role
 from warpwright.isa.r600.tables_fetch import FetchKind
 
 if TYPE_CHECKING:
-    from warpwright.api import GPU, Kernel
+    from warpwright.api import GPU
+    from warpwright.kernel import Kernel
 
 FIRST_RETURN, RETURN_COUNT = 160, 8
 """Resources of what atomics return, one for each random access target: Mesa's numbers."""
@@ -133,8 +134,8 @@ class Dispatcher:
         return self.buffers.view(state.program_address, size // 8 * 8, "the fetch of a compute program").tobytes()
 
     def _kernel(self, state: ComputeState, code: bytes, bindings: Bindings) -> Kernel:
-        from warpwright.api import Module
         from warpwright.engine.r600_bound import ComputeProgram, load_bound
+        from warpwright.kernel import Module
 
         shared = state.shared_bytes
         key = (code, repr((bindings, shared, state.registers_used)))
