@@ -133,6 +133,8 @@ def test_a_deadlock_of_several_grids_is_a_finding_with_its_advice() -> None:
     assert "block (1, 0, 0) has ended" in text
     assert "every block of every grid must call multi_grid_group::sync() equally often" in text
     assert "without --check" not in text
+    assert one.host[-1].startswith(f"{__file__}:")  # the program's line, not one of the thread that executes
+    assert "threading.py" not in text
     assert isinstance(node.failure, ww.DeadlockError)  # type: ignore[attr-defined]
 
 

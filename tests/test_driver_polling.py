@@ -537,6 +537,52 @@ print(codes, [word(at) for at in out] if {meets} else 0)
     assert len(findings) == 2 + len(deadlocks)
 
 
+GRAPH_MEETS = (
+    HEAD.replace(repr(SOURCE), repr(MORE + SOURCE))
+    + """
+flags, out, stays = [cell(), cell()], [cell(), cell()], cell()
+meet = cuda.word("cuModuleGetFunction", module, b"meet")
+a, b = streams(2)
+
+def launch(number, awaited, stream):
+    cuda.launch(meet, 1, 1, *(ctypes.c_uint64(at) for at in (flags[number], awaited, out[number])), stream=stream)
+
+cuda("cuStreamBeginCapture_v2", a, 0)
+launch(0, AWAITED, a)
+graph = ctypes.c_uint64()
+cuda("cuStreamEndCapture", a, ctypes.byref(graph))
+cuda("cuGraphLaunch", cuda.word("cuGraphInstantiateWithFlags", graph.value, 0), a)
+"""
+)
+"""A graph whose kernel sets a flag and waits for another one."""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("timing", ["off", "full"])
+def test_a_checked_kernel_of_a_graph_that_waits_for_another_stream(timing: str) -> None:
+    first, findings = checked(
+        GRAPH_MEETS.replace("AWAITED", "flags[1]")
+        + """
+launch(1, flags[0], b)
+print(cuda.raw("cuCtxSynchronize"), [word(at) for at in out])
+""",
+        "synccheck",
+        timing,
+    )
+    assert first == "0 [2, 2]", findings
+    assert set(findings) == {"warning Not checked: kernel meet waits for another launch, another GPU or the host"}
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("check", ["", "memcheck"])
+def test_the_deadlock_of_a_kernel_of_a_graph_names_the_stream_of_the_graph(check: str) -> None:
+    program = GRAPH_MEETS.replace("AWAITED", "stays") + 'print(f"{a:#x}", cuda.raw("cuCtxSynchronize"))'
+    done = finished(program, "h200", WARPWRIGHT_CHECK=check)
+    stream, code = done.stdout.split()
+    assert code == "702", done.stderr
+    assert f"launched by a graph in stream {stream}; reported by the first later call" in done.stderr
+
+
 @pytest.mark.ci
 def test_the_message_of_a_checked_kernel_that_cannot_run_again_says_what_to_do() -> None:
     """Registered host memory is not restored, so the wait is a deadlock; memcheck has no finding that could say more."""

@@ -255,6 +255,10 @@ class _DevicesJob(Job):
     def __init__(self, jobs: Sequence[Job], joined: Sequence[Allocation] = (), *, checked: bool = False) -> None:
         super().__init__(jobs[0].launcher, jobs[0].context, checked=checked, timed=not checked)
         self.jobs, self.joined = jobs, joined
+        for job in jobs if checked else ():
+            checker = job.launcher.kernel.gpu.checker
+            assert checker is not None
+            checker.launching()  # in the thread whose calls its findings name; another one executes
 
     def _progress(self, seconds: float, finished: bool = False) -> Progress:
         """Of the blocks of all GPUs; named after the first launch."""
@@ -273,7 +277,6 @@ class _DevicesJob(Job):
         for job in self.jobs:
             checker, kernel = job.launcher.kernel.gpu.checker, job.launcher.kernel
             assert checker is not None
-            checker.launching()
             at_once = job.launcher.resident.blocks_per_sm * job.launcher.chip.sm.sm_count
             launches.append(checker.execution(kernel._loaded, job.context, at_once, kernel._loaded_module.compiled.ptx))
         blocks = self.context.geometry.blocks

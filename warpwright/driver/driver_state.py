@@ -116,6 +116,8 @@ class Stream:
     attributes: dict[int, bytes] = field(default_factory=dict)
     context: Context | None = None
     """The green context in which it was created."""
+    graph_in: Stream | None = None
+    """Of a branch of a graph: the stream in which the graph was launched."""
     queue: int = field(default_factory=new_queue)
     clock: Clock = field(default_factory=dict)
     """Work of this and other streams that ends before its next work begins (``work_order.py``)."""

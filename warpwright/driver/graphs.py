@@ -245,7 +245,7 @@ class Graph(Node):
         ends: dict[Vertex, int] = {}
         clocks: dict[Vertex, Clock] = {}
         before = clock_of(stream)
-        lane = Stream(stream.device, flags=1)
+        lane = Stream(stream.device, flags=1, graph_in=stream)
         for vertex, ready in self._by_time(begin, ends):
             lane.ps, lane.kernel_ps = ready, -1
             lane.queue = new_queue()
@@ -297,7 +297,7 @@ class Graph(Node):
             work = vertex.work if vertex.enabled else _Instant()
             after = [items[needed] for needed in vertex.needs] or [begin]
             early = [items[needed] for needed in vertex.early]
-            items[vertex] = queue.add(Stream(stream.device, flags=1), work, after, extra, early)
+            items[vertex] = queue.add(Stream(stream.device, flags=1, graph_in=stream), work, after, extra, early)
         queue.add(stream, _Instant(), list(items.values()))
         return True
 

@@ -362,9 +362,11 @@ class Queue:
         device = f"device {stream.device.ordinal}" if len(state().devices) > 1 else ""
         if self._owner is None:
             return f"\n  launched on {device}" if device else ""
-        on = f"stream {stream.handle:#x}" if stream.handle else "the default stream"
+        origin = stream.graph_in or stream
+        on = f"stream {origin.handle:#x}" if origin.handle else "the default stream"
         on += f" of {device}" if device else ""
-        return f"\n  launched in {on}; reported by the first later call that sees the stream's work"
+        by = "by a graph " if stream.graph_in is not None else ""
+        return f"\n  launched {by}in {on}; reported by the first later call that sees the stream's work"
 
     def drop(self) -> None:
         """Discard the queue."""

@@ -146,23 +146,24 @@ def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
         m[entry.free] = 0
         m[entry.taken] = 0
         m[entry.requests] = 0
-        m[entry.passes] = 0
     return entry
 
 
 @core
 def note_busiest(m: Any, home: int, line: int, entry: s.LineAtomics, taken: int, passes: int) -> None:
-    """Count an atomic on a line, and remember the line whose atomics have taken most of the slice's time; the last of them is left out, as it may end after the launch."""
+    """Count an atomic of a slice, and remember the line whose atomics have taken most of its time; the last of them is left out, as it may end after the launch."""
     before = m[entry.taken]
     m[entry.taken] = before + taken
     m[entry.requests] += 1
-    m[entry.passes] += passes
     queue = queue_of(m, home)
-    if before > m[queue.busiest_taken]:
+    m[queue.atomics_taken] += m[queue.atomics_last]
+    m[queue.atomics_last] = taken
+    m[queue.atomics_requests] += 1
+    m[queue.atomics_passes] += passes
+    if before >= m[queue.busiest_taken]:
         m[queue.busiest] = line + 1
         m[queue.busiest_taken] = before
         m[queue.busiest_requests] = m[entry.requests]
-        m[queue.busiest_passes] = m[entry.passes]
 
 
 @core

@@ -423,7 +423,7 @@ def _scale(
     values["dram__bytes.sum.per_second"] = values["dram__bytes.sum"] / result.seconds if result.seconds else 0.0
     overhead = min(chip.launch.launch_overhead_cycles, cycles)
     result.bounds = {name: overhead + (value - overhead) * longer for name, value in result.bounds.items()}
-    result.busiest_line = None
+    result.busiest_slice = None
 
 
 def set_estimate(result: TimingResult, chip: Chip, cycles: int, more: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from warpwright.chips.chip import Chip
 from warpwright.timing import state as s
-from warpwright.timing.interface import BusiestLine
+from warpwright.timing.interface import BusiestSlice
 from warpwright.timing.l2_hazards import FRACTION
 from warpwright.timing.metrics import sm_column
 from warpwright.timing.state import State
@@ -31,11 +31,13 @@ def _links(state: State) -> dict[str, float]:
     }
 
 
-ATOMICS = "atomic throughput of one L2 line"
+ATOMICS = "atomic throughput of one L2 slice"
+LEAST_UNEVEN = 2
+"""How many times the mean of all slices a slice's atomics take, at least, where they are said to meet in it."""
 
 
-def busiest_line(state: State, host_minus_device: int) -> BusiestLine | None:
-    """The line whose atomics have taken most of their slice's time; None if no line has had two.
+def busiest_slice(state: State, host_minus_device: int) -> BusiestSlice | None:
+    """The slice whose atomics have taken most time; None if they are spread over all slices, or it has had fewer than two.
 
     Args:
         state: after the launch.
@@ -44,21 +46,23 @@ def busiest_line(state: State, host_minus_device: int) -> BusiestLine | None:
     m = state.words
     first, count = int(m[s.chip.slice_queues]), int(m[s.chip.slices])
     queues = m[first : first + count * s.SliceQueue.size].reshape(count, s.SliceQueue.size)
-    number = int(queues[:, s.SliceQueue.busiest_taken].argmax())
-    line, taken, requests, passes = (
+    number = int(queues[:, s.SliceQueue.atomics_taken].argmax())
+    taken, requests, passes, line, line_requests = (
         int(queues[number, field])
         for field in (
+            s.SliceQueue.atomics_taken,
+            s.SliceQueue.atomics_requests,
+            s.SliceQueue.atomics_passes,
             s.SliceQueue.busiest,
-            s.SliceQueue.busiest_taken,
             s.SliceQueue.busiest_requests,
-            s.SliceQueue.busiest_passes,
         )
     )
-    if not taken:
+    mean = float(queues[:, s.SliceQueue.atomics_taken].mean())
+    if not taken or taken < min(LEAST_UNEVEN, count) * mean:
         return None
     line_bytes = int(m[s.chip.line_bytes])
     address = (line - 1) * line_bytes - host_minus_device
-    return BusiestLine(address, line_bytes, number, requests, passes, taken / (1 << FRACTION))
+    return BusiestSlice(number, requests, passes, taken / (1 << FRACTION), address, line_bytes, line_requests)
 
 
 def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> dict[str, float]:
@@ -109,9 +113,9 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     last = float(_write_batch_bytes(chip) * _channels(state)) / per_clk
     bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
     bounds |= _links(state)
-    line = busiest_line(state, 0)
-    if line is not None:
-        bounds[ATOMICS] = max(line.cycles - bucket, 0.0)
+    busiest_atomics = busiest_slice(state, 0)
+    if busiest_atomics is not None:
+        bounds[ATOMICS] = max(busiest_atomics.cycles - bucket, 0.0)
     rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
     bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
     bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)

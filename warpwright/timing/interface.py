@@ -159,28 +159,37 @@ class Sampling:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class BusiestLine:
-    """The line whose atomics have taken most of the time of an L2 slice, which executes those on one line one by one."""
+ALMOST_ALL_ATOMICS = 0.95
+"""Share of a slice's atomics on one line for which the others are not mentioned."""
 
-    address: int
-    """Device address of its first byte."""
-    line_bytes: int
+
+@dataclass(frozen=True, slots=True)
+class BusiestSlice:
+    """The L2 slice whose atomics, which it executes one by one, have taken most time."""
+
     slice: int
-    """Number of the L2 slice."""
+    """Its number."""
     requests: int
-    """Atomics on it, one for each instruction of a warp."""
+    """Atomics that it executed, one for each line and instruction of a warp."""
     passes: int
-    """Passes over the line that they take: for each sector, as many as lanes of the warp are on the same word."""
+    """Passes over lines that they take: for each sector, as many as lanes of the warp are on the same word."""
     cycles: float
     """Of the slice's time that all but the last of them take."""
+    address: int
+    """Device address of the first byte of the line that has most of them."""
+    line_bytes: int
+    line_requests: int
+    """Atomics on this line, at least: a slice counts those on its last lines."""
 
     def __str__(self) -> str:
         each = self.passes / self.requests
         lanes = f", {each:.3g} lanes of a warp on one word in turn" if each >= 2 else ""
+        alone = self.line_requests >= ALMOST_ALL_ATOMICS * self.requests
+        lines = "one line" if alone else "several lines"
+        most = "" if alone else f"; the busiest line has {self.line_requests:,}"
         return (
-            f"slice {self.slice} of L2 executes {self.requests:,} atomics on one line of {self.line_bytes} bytes one by one "
-            f"({self.cycles / max(self.requests - 1, 1):.3g} cycles each{lanes})"
+            f"slice {self.slice} of L2 executes {self.requests:,} atomics on {lines} of {self.line_bytes} bytes one by one "
+            f"({self.cycles / max(self.requests - 1, 1):.3g} cycles each{lanes}{most})"
         )
 
 
@@ -197,7 +206,7 @@ class TimingResult:
     """One sentence."""
     bounds: dict[str, float]
     """Closed-form lower bounds in cycles (``bounds.py``)."""
-    busiest_line: BusiestLine | None = None
+    busiest_slice: BusiestSlice | None = None
     """None if L2 executed no atomics, and for sampled launches."""
     stalls: dict[str, int] = field(default_factory=dict)
     """Warp-cycles between issues by reason, with Nsight Compute's words; ``selected`` counts issues."""

@@ -363,14 +363,15 @@ def bottleneck(
     waiting = {k: v for k, v in reasons.items() if k not in ("selected",)}
     reason, waited = max(waiting.items(), key=lambda item: item[1])
     all_cycles = max(sum(reasons.values()), 1)
+    share = f"{100 * bound / max(cycles, 1):.0f}%"
+    binds = f"{name} binds: its work alone takes at least {share} of the cycles after launch"
     if cycles and bound / cycles >= BINDING_SHARE:
-        detail = f"; {details[name]}" if details.get(name) is not None else ""
-        return f"{name} binds: its work alone takes at least {100 * bound / cycles:.0f}% of the time{detail}"
+        return f"{binds}; {details[name]}" if details.get(name) is not None else binds
     if waited == 0:
-        return f"{name} binds: its work alone takes at least {100 * bound / max(cycles, 1):.0f}% of the time"
+        return binds
     return (
         f"latency: {_REASON_WORDS.get(reason, reason)} ({100 * waited / all_cycles:.0f}% of warp time); "
-        f"the nearest limit is {name} at {100 * bound / max(cycles, 1):.0f}%"
+        f"the nearest limit is {name} at {share}"
     )
 
 

@@ -638,7 +638,7 @@ def result_of(launch: Prepared, cycles: int, blocks: int, number: int = 0) -> Ti
     values = metrics_module.collect(state, chip, occupancy, cycles, reasons, placed.static.instructions)
     bounds = bounds_module.lower_bounds(state, chip, blocks, occupancy.blocks_per_sm)
     memory = launch.grids[number].context.memory
-    busiest = bounds_module.busiest_line(state, memory.host_minus_device)
+    busiest = bounds_module.busiest_slice(state, memory.host_minus_device)
     own = slice(placed.first_pc, placed.first_pc + placed.static.instructions)
     issues, waits = issued[own], waited[own]
     k = state.kernel(number)
@@ -652,7 +652,7 @@ def result_of(launch: Prepared, cycles: int, blocks: int, number: int = 0) -> Ti
             cycles, min(chip.launch.launch_overhead_cycles, cycles), bounds, reasons, {bounds_module.ATOMICS: busiest}
         ),
         bounds=bounds,
-        busiest_line=busiest,
+        busiest_slice=busiest,
         stalls=reasons,
         sm={
             "active_cycles": metrics_module.sm_column(state, s.SM.active),

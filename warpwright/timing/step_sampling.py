@@ -228,4 +228,4 @@ def _scale(result: TimingResult, chip: Chip, cycles: int, more: float) -> None:
             values[name] *= more
     set_estimate(result, chip, cycles, more)
     result.bounds = {name: value * more for name, value in result.bounds.items()}
-    result.busiest_line = None
+    result.busiest_slice = None

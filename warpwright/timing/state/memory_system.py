@@ -300,7 +300,6 @@ class LineAtomics(Unit):
     free = word("cycle", "when the line has its next turn: atomics, and reads among them, wait for it; with a fraction")
     taken = word("cycle", "that its atomics have taken so far, with a fraction")
     requests = word("atomics", "of them, one for each instruction of a warp")
-    passes = word("passes", "of them")
 
 
 class SliceQueue(Unit):
@@ -315,7 +314,10 @@ class SliceQueue(Unit):
     busiest = word("", "the line whose atomics have taken most, plus one")
     busiest_taken = word("cycle", "that they have taken but for the last one, with a fraction")
     busiest_requests = word("atomics", "of them")
-    busiest_passes = word("passes", "of them")
+    atomics_taken = word("cycle", "that its atomics have taken but for the last one, with a fraction")
+    atomics_last = word("cycle", "that the last one has taken, with a fraction")
+    atomics_requests = word("atomics", "of them, one for each instruction of a warp")
+    atomics_passes = word("passes", "of them")
     writes = parts(LastWrite, LAST_WRITES, "the last writes of some lines")
     atomics = parts(LineAtomics, LAST_WRITES, "the atomics on some lines")
 

@@ -551,8 +551,8 @@ def _limit(
         return LAUNCH, f"{share_text(overhead / cycles)} of the cycles are before the first block runs"
     bound = bounds[0]
     if bound.share >= BINDING_SHARE and bound.name in BOUNDS:
-        line = run.timing.busiest_line if run.timing is not None and bound.name == ATOMICS else None
-        detail = f"; {line}" if line is not None else ""
+        busiest = run.timing.busiest_slice if run.timing is not None and bound.name == ATOMICS else None
+        detail = f"; {busiest}" if busiest is not None else ""
         share = share_text(bound.share)
         return BOUNDS[bound.name], f"it needs at least {share} of the cycles after the launch overhead{detail}"
     waits = [stall for stall in stalls if stall.reason != "selected"]

@@ -269,9 +269,9 @@ def _evidence(run: Run, a: Attribution, chip: Chip) -> Iterable[tuple[Resource, 
 
 
 def _lanes_meet(run: Run) -> bool:
-    """Whether lanes of a warp are at the same word in the line whose atomics take most time."""
-    line = run.timing.busiest_line if run.timing is not None else None
-    return line is not None and line.passes >= 2 * line.requests
+    """Whether lanes of a warp are at the same word in the slice whose atomics take most time."""
+    busiest = run.timing.busiest_slice if run.timing is not None else None
+    return busiest is not None and busiest.passes >= 2 * busiest.requests
 
 
 def _last_wave(run: Run) -> Resource | None:

@@ -61,8 +61,8 @@ BALANCE = Resource(
     "blocks of equal work, or more and shorter ones, so that SMs end together",
 )
 _FEWER_ATOMICS = (
-    "fewer atomics on one word: add the values of a warp or a block first (__reduce_add_sync, warp shuffles, shared memory), or spread them over words in "
-    "several lines that are added at the end"
+    "fewer atomics on one word: add the values of a warp or a block first (__reduce_add_sync, warp shuffles, shared memory), or spread them over words "
+    "that are added at the end, 1 KiB apart, because nearer words may be in the same slice"
 )
 WARPS_ATOMICS = Resource(
     "atomics of a warp's lanes on one word, which L2 executes one by one",
@@ -128,15 +128,18 @@ BOUNDS: Mapping[str, Resource] = {
         _twice("l2_slice_bytes_per_clk", "gpc_read_bytes_per_clk", "gpc_write_bytes_per_clk"),
     ),
     ATOMICS: Resource(
-        "the atomic throughput of one L2 line",
+        "the atomic throughput of one L2 slice",
         _FEWER_ATOMICS,
-        "atomics on one line twice as fast, as if they were spread over two",
+        "atomics of a slice twice as fast, as if they were spread over two slices",
         _half(
             "l2_atomic_sector_cycles",
             "l2_atomic_word_cycles",
             "l2_atomic_float_cycles",
             "l2_atomic_fp32_sector_cycles",
             "l2_atomic_fp16_sector_cycles",
+            # The slice's read port and the way between the partitions, which each atomic takes as well.
+            "l2_slice_access_bytes",
+            "l2_far_atomic_bytes",
         ),
     ),
     "DRAM bandwidth": Resource(
