@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from bench.machine import warp_barrier_code
 from warpwright.cli import app
 from warpwright.errors import UnsupportedError
 from warpwright.studies import multi_grid, tesla, timing_methods, warp_level
@@ -14,6 +15,7 @@ from warpwright.studies import study as studies
 from warpwright.studies.catalogue import STUDIES
 from warpwright.studies.page import figure, study_page
 from warpwright.studies.study import Cell, Plot, Result, Step, Study, Table, differences, ordered, spread
+from warpwright.toolchain.ptxas import find_assembler
 
 
 def test_cells_are_relative_or_in_their_unit() -> None:
@@ -168,6 +170,16 @@ def test_a_tile_of_cuda_10_takes_the_time_of_a_fence_before_volta() -> None:
     assert latency == pytest.approx(198, rel=0.05)
     assert warp_level.warp_barrier("p100", "coalesced", 16, 32)[0] < 3
     assert rate == pytest.approx(1 / latency, rel=0.05)
+
+
+def test_a_coalesced_groups_barrier_on_v100_has_six_instructions_if_linked_separately_and_four_otherwise() -> None:
+    """With the installed assembler; those of CUDA 11.2 to 12.9 agree."""
+    assembler = find_assembler()
+    if assembler is None:
+        pytest.skip("the wheel nvidia-cuda-nvcc-cu12 with ptxas is not installed")
+    code = [warp_barrier_code.instructions(assembler, "6.3", "sm_60", options) for options in (("-c",), ())]
+    assert [len(one) / warp_barrier_code.BARRIERS for one in code] == [6, 4]
+    assert code[0][::6] == code[1][::4] == ["BRA.CONV"] * warp_barrier_code.BARRIERS
 
 
 def test_launches_are_timed_by_any_clock() -> None:

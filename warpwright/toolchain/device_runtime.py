@@ -2,7 +2,7 @@
 
 CUDA C++ implements the grid barrier in a header; other languages (Numba's ``this_grid().sync()``), CUDA before 11 and ``multi_grid_group`` call
 ``cudaCGSynchronize``, ``cudaCGGetRank`` and ``cudaCGGetSize`` of libcudadevrt, which call the driver (names, arguments and flags are those of CUDA 12.9's
-libcudadevrt).  In the grid barrier here, as in the header's, each block adds to a word of the launch's workspace; the first block adds as much as makes the
+libcudadevrt; 11.2's calls the same function).  In the grid barrier here, as in the header's, each block adds to a word of the launch's workspace; the first block adds as much as makes the
 highest bit change when all have arrived. Every thread fences before its block's barrier, and the first one after its wait, which reproduces the time of the driver's routine on an H200
 (``bench/machine/barriers.py``, ``bench/machine/fences_among_polls.py``); a grid alone on its device needs no system-wide fence, even if it requests the barrier of several grids.
 
