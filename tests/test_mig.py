@@ -210,7 +210,7 @@ def test_an_instance_has_its_share_of_the_chip(profile: object) -> None:
 @pytest.mark.ci
 def test_an_instance_sets_nothing_aside_and_its_windows_persist_nothing() -> None:
     instance = MigGPU("a100", caches="kept").create("1g.5gb")
-    with pytest.raises(UnsupportedError, match="can set aside 0 bytes of L2"):
+    with pytest.raises(UnsupportedError, match="can set aside at most 0 bytes of L2"):
         instance.set_aside(1 << 20)
     assert missed_after_a_flood(instance) > 0.95
     whole = GPU(load_chip("a100", l2_kib=A100.l2.l2_kib // 8), caches="kept")

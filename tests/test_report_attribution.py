@@ -382,7 +382,9 @@ def test_a_what_if_in_which_the_program_fails_is_left_out_of_the_page(tmp_path: 
     assert "<td>half the launch overhead" not in page
     (sentence,) = left_out(page)
     failure = r"\S*program\.py:14: AssertionError: \d+"
-    assert re.fullmatch(rf"Not timed: half the launch overhead; the program fails with that \({failure}\)\.", sentence)
+    assert re.fullmatch(
+        rf"Not timed: half the launch overhead; the program fails with this change \({failure}\)\.", sentence
+    )
     assert re.search(rf"the program fails with half the launch overhead: {failure}\n", result.stderr)
 
 
@@ -401,7 +403,7 @@ def test_a_program_that_launches_other_kernels_in_a_what_if_keeps_what_can_be_co
     (sentence,) = left_out(page)
     assert (
         sentence
-        == "Not compared: half the launch overhead; with that, the program launches more a different number of times or with other grids."
+        == "Not compared: half the launch overhead; with this change, the program launches more a different number of times or with other grids."
     )
 
 
@@ -412,7 +414,7 @@ def test_a_page_is_written_although_the_program_runs_only_once(tmp_path: Path) -
     assert "add: The limit of add was not found: no run with a resource relieved succeeded." in result.stdout
     untried, unchecked = left_out(page)
     assert re.fullmatch(
-        r"Not timed: .*half the launch overhead.*; the program fails with that \(sys\.exit\(3\)\)\.", untried
+        r"Not timed: .*half the launch overhead.*; the program fails with these changes \(sys\.exit\(3\)\)\.", untried
     )
     assert unchecked == "Accesses were not checked: the program fails with perfcheck (sys.exit(3))."
     (headline,) = re.findall('<p data-name="headline">(.*?)</p>', page)

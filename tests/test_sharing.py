@@ -169,8 +169,28 @@ def test_a_client_that_has_failed_can_do_nothing_any_more() -> None:
         ):
             with pytest.raises(ClientFailedError, match=r"\(\): its client has failed"):
                 call(client)
-    with pytest.raises(ClientFailedError, match=r"client\(\): its client has failed"):
+    with pytest.raises(
+        ClientFailedError,
+        match=r"client\(\): a fault of one client has ended all of this card; make a new SharedGPU. Client 0: out-of-bounds",
+    ):
         card.client()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"active_thread_percentage": "all"}, "active_thread_percentage='all' must be above 0 and at most 100"),
+        ({"memory_kib": -1}, "memory_kib=-1 must be above 0 and at most 41,943,040, the card's memory"),
+        (
+            {"memory_kib": 1 << 40},
+            "memory_kib=1,099,511,627,776 must be above 0 and at most 41,943,040, the card's memory",
+        ),
+    ],
+)
+def test_a_client_that_cannot_be_is_refused_by_its_arguments(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ArgumentError) as refused:
+        SharedGPU("a100").client(**arguments)
+    assert str(refused.value) == said
 
 
 def test_a_fault_of_a_launch_by_itself_ends_only_its_client_in_time_slices() -> None:

@@ -192,11 +192,16 @@ class GPU:
         Raises:
             UnsupportedError: more than the chip can set aside, which before compute capability 8.0 is nothing.
             TypeError: the size is not a whole number.
+            ValueError: it is negative.
         """
         whole_number("set_aside(size_bytes)", size_bytes)
         most = self.chip.l2.l2_set_aside_max_kib << 10
-        if not 0 <= size_bytes <= most:
-            raise UnsupportedError(f"{self.chip.name} can set aside {most:,} bytes of L2, not {size_bytes:,}")
+        if size_bytes < 0:
+            raise ValueError(f"set_aside({size_bytes:,}): the number of bytes is 0 to {most:,} on {self.chip.name}")
+        if size_bytes > most:
+            raise UnsupportedError(
+                f"set_aside({size_bytes:,}): {self.chip.name} can set aside at most {most:,} bytes of L2"
+            )
         unit = (self.chip.l2.l2_kib << 10) // SET_ASIDE_PARTS
         rounded = -(-size_bytes // unit) * unit
         if rounded != self.set_aside_bytes and self.kept_caches is not None:

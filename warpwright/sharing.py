@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
 from warpwright.chips import Chip, load_chip
 from warpwright.engine.device_memory import MOST_DEVICES
-from warpwright.errors import ArgumentError, ExecutionError, UnsupportedError
+from warpwright.errors import ArgumentError, ExecutionError, UnsupportedError, whole_number
 from warpwright.launch_groups import GroupError, Member, Timed, hinders, launch_group
 from warpwright.resident_launches import ResidentLaunches
 
@@ -42,7 +43,7 @@ def sms_of_percentage(sm_count: int, percentage: float) -> int:
     Raises:
         ArgumentError: no percentage above 0 and up to 100.
     """
-    if not 0 < percentage <= 100:
+    if not isinstance(percentage, Real) or not 0 < percentage <= 100:
         raise ArgumentError(f"active_thread_percentage={percentage!r} must be above 0 and at most 100")
     wanted = math.ceil(sm_count * percentage / 100)
     return min(sm_count, -(-wanted // TPC_SMS) * TPC_SMS)
@@ -185,18 +186,28 @@ class SharedGPU:
             memory_kib: of the card's memory; all that is free by default.
 
         Raises:
-            ArgumentError: no percentage above 0 and up to 100, or one below 100 without MPS.
+            ArgumentError: no percentage above 0 and up to 100, or one below 100 without MPS; no valid size.
             UnsupportedError: there are as many as can be.
             ClientFailedError: under MPS, a client has faulted.
         """
         if self.mode == "mps":
-            for one in self.clients:
-                one.check_alive("client()")
+            failures = [(one, one.failure) for one in self.clients if one.failure is not None]
+            failed = next((one for one, failure in failures if not isinstance(failure, ClientFailedError)), None)
+            if failed is not None:
+                raise ClientFailedError(
+                    f"client(): a fault of one client has ended all of this card; make a new SharedGPU. Client {failed.number}: {failed.failure}"
+                )
         sms = sms_of_percentage(self.chip.sm.sm_count, active_thread_percentage)
         if self.mode != "mps" and active_thread_percentage != 100:
             raise ArgumentError(
                 "active_thread_percentage belongs to mode='mps': in time slices a client has the whole chip"
             )
+        if memory_kib is not None:
+            whole_number("client(memory_kib)", memory_kib)
+            if not 0 < memory_kib <= self.chip.dram.dram_kib:
+                raise ArgumentError(
+                    f"memory_kib={memory_kib:,} must be above 0 and at most {self.chip.dram.dram_kib:,}, the card's memory"
+                )
         if len(self.clients) >= MOST_DEVICES:
             raise UnsupportedError(f"a shared card has at most {MOST_DEVICES} clients")
         # A number of its own gives a client addresses of its own, as L2 knows them.

@@ -10,12 +10,10 @@ import struct
 
 from warpwright.driver import results
 from warpwright.driver.cuda_error import CudaError
-from warpwright.engine.access_policy import AccessProperty, AccessWindow
+from warpwright.engine.access_policy import LARGEST_WINDOW_BYTES, AccessProperty, AccessWindow
 
 WINDOW = 1
 """CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW."""
-LARGEST_BYTES = 128 << 20
-"""CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE of an H200 (``bench/driver_answers.py``)."""
 _LAYOUT = "<QQfII"
 
 
@@ -30,7 +28,7 @@ def window_of(raw: bytes | None) -> AccessWindow | None:
     address, size, ratio, hit, miss = struct.unpack_from(_LAYOUT, raw)
     if not size:
         return None
-    if size > LARGEST_BYTES or not 0.0 <= ratio <= 1.0 or hit > 3 or miss == AccessProperty.PERSISTING:
+    if size > LARGEST_WINDOW_BYTES or not 0.0 <= ratio <= 1.0 or hit > 3 or miss == AccessProperty.PERSISTING:
         raise CudaError(results.INVALID_VALUE)
     # A card takes 3 for either (``bench.machine.l2_policies limits``); its meaning is not documented, so such lines are normal ones here.
     hit, miss = (AccessProperty(n) if n <= AccessProperty.PERSISTING else AccessProperty.NORMAL for n in (hit, miss))

@@ -10,10 +10,10 @@ from typing import Any
 
 from warpwright.chips import Chip
 from warpwright.driver import cmemory, results
-from warpwright.driver.access_windows import LARGEST_BYTES
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import Device, state
+from warpwright.engine.access_policy import LARGEST_WINDOW_BYTES
 
 UNIFIED = 1
 PITCH_BYTES = 512
@@ -108,7 +108,7 @@ ATTRIBUTES: dict[int, int | Callable[[Chip], int]] = {
     106: lambda chip: chip.sm.max_blocks_per_sm,
     107: lambda chip: int(chip.l2.l2_compresses),
     108: lambda chip: chip.l2.l2_set_aside_max_kib << 10,
-    109: lambda chip: LARGEST_BYTES if chip.l2.l2_set_aside_max_kib else 0,
+    109: lambda chip: LARGEST_WINDOW_BYTES if chip.l2.l2_set_aside_max_kib else 0,
     110: 0,
     111: lambda chip: chip.shared.shared_reserved_bytes_per_block,
     112: 0,

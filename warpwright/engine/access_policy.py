@@ -12,6 +12,9 @@ from enum import IntEnum
 
 from warpwright.errors import whole_number
 
+LARGEST_WINDOW_BYTES = 128 << 20
+"""CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE of an H200 (``bench/driver_answers.py``)."""
+
 
 class AccessProperty(IntEnum):
     """``CUaccessProperty``."""
@@ -43,7 +46,7 @@ class AccessWindow:
                 raise TypeError(f"AccessWindow({name}) takes one of {known}, not {value!r}")
         if not 0.0 <= self.hit_ratio <= 1.0:
             raise ValueError(f"hit_ratio={self.hit_ratio}: it is a share between 0 and 1")
-        if self.size_bytes < 0:
-            raise ValueError(f"size_bytes={self.size_bytes}: a window has no negative size")
+        if not 0 <= self.size_bytes <= LARGEST_WINDOW_BYTES:
+            raise ValueError(f"size_bytes={self.size_bytes:,}: a window has 0 to {LARGEST_WINDOW_BYTES:,} bytes")
         if self.miss == AccessProperty.PERSISTING:
             raise ValueError("lines beyond the hit ratio may be normal or streaming, not persisting")

@@ -315,6 +315,11 @@ Trial = tuple[Resource, Mapping[str, Any]]
 """A resource, and the chip's fields that relieve it."""
 
 
+def _these(changes: Sequence[str]) -> str:
+    """``this change``, or ``these changes``."""
+    return "this change" if len(changes) == 1 else "these changes"
+
+
 def notable_launches(runs: Sequence[Run]) -> list[int]:
     """The longest launch of each kernel that takes a notable share of the time, the longest first.
 
@@ -405,12 +410,12 @@ def rank(
                 reliefs.append(Relief(resource, replace(what_if, change=resource.change)))
         ranking = _ranking(before[launch], launch, reliefs, accesses(before[launch]))
         left_out = [
-            f"Not timed: {', '.join(changes)}; the program fails with that ({failure})."
+            f"Not timed: {', '.join(changes)}; the program fails with {_these(changes)} ({failure})."
             for failure, changes in missing.items()
         ]
         if other:
             left_out.append(
-                f"{NOT_COMPARED}{', '.join(other)}; with that, the program launches {before[launch].kernel} a different number of times or with other grids."
+                f"{NOT_COMPARED}{', '.join(other)}; with {_these(other)}, the program launches {before[launch].kernel} a different number of times or with other grids."
             )
         found[launch] = replace(ranking, left_out=(*left_out, *([unchecked] if unchecked else [])))
     return found
