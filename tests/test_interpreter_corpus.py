@@ -13,7 +13,8 @@ import pytest
 
 from tests.kernels import Case, case, names
 from warpwright.engine.abi import Status
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.interpreter import Environment, Kernel, Launch, run_grid
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.launch import GRID_WORKSPACE_BYTES, Geometry, constant_bank0

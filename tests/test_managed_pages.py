@@ -15,7 +15,7 @@ import warpwright as ww
 from tests.test_driver_devices import right
 from tests.touch_kernel import TOUCH
 from warpwright.engine.abi import MIGRATES
-from warpwright.engine.device_memory import Allocation
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.host_touches import HostTouches, can_see_touches
 from warpwright.engine.managed_pages import (
     NOWHERE,

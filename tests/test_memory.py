@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpwright.engine.abi import DEVICE_BASE
-from warpwright.engine.device_memory import ALIGNMENT_BYTES, FIRST_OFFSET_BYTES, GAP_BYTES, DeviceMemory, format_bytes
+from warpwright.engine.device_memory import ALIGNMENT_BYTES, FIRST_OFFSET_BYTES, GAP_BYTES, DeviceMemory
 from warpwright.errors import FreedArrayError, OutOfMemoryError
+from warpwright.quantity_text import byte_count_text
 
 MIB = 1 << 20
 
@@ -135,7 +136,7 @@ def test_any_history_keeps_allocations_apart(steps: list[tuple[bool, int]]) -> N
     ("count", "text"), [(1, "1 byte"), (1536, "1,536 bytes"), (12 * MIB, "12.0 MiB"), (7 * MIB * 512, "3.50 GiB")]
 )
 def test_format_bytes(count: int, text: str) -> None:
-    assert format_bytes(count) == text
+    assert byte_count_text(count) == text
 
 
 def test_all_addresses_of_unified_memory_can_be_seen() -> None:

@@ -13,8 +13,9 @@ import pytest
 import warpwright as ww
 from bench.machine.allocations import FREED, SIZES
 from bench.machine.memory_faults import CASES
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.card_pages import OWN_PAGES_FROM_BYTES, PAGE_BYTES
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
 
 SOURCE = r"""
 #include <cooperative_groups.h>

@@ -14,7 +14,8 @@ import pytest
 
 import warpwright as ww
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from warpwright.engine.device_memory import UNIFIED_PLACE_BYTES, DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.host_mappings import UNIFIED_PLACE_BYTES
 
 PROGRAM = r"""
 import ctypes, hashlib, json, mmap, random, sys

@@ -29,7 +29,8 @@ from warpwright.engine.abi import (
     Status,
 )
 from warpwright.engine.blocks import BasicBlock, basic_blocks
-from warpwright.engine.device_memory import SMALLEST_MAPPING_BYTES, DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.host_mappings import SMALLEST_MAPPING_BYTES
 from warpwright.engine.launch import Geometry
 from warpwright.isa.ops import Access, Builder, Lowered
 from warpwright.isa.program import Control, Instruction, Kind, Operand, Program

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import ArgumentError, FreedArrayError
 
 Array = npt.NDArray[Any]

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from warpwright.api import GPU
 from warpwright.chips import Chip
 from warpwright.engine.abi import DEVICE_BASE
-from warpwright.engine.device_memory import Allocation
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import lowered_of, traced
 from warpwright.errors import UnsupportedError, WarpwrightError, whole_number

@@ -22,7 +22,8 @@ from warpwright.run import Progress, Run
 from warpwright.session import session
 
 if TYPE_CHECKING:
-    from warpwright.engine.device_memory import Allocation, DeviceMemory
+    from warpwright.engine.allocation import Allocation
+    from warpwright.engine.device_memory import DeviceMemory
     from warpwright.kernel import Launcher
     from warpwright.timing.block_sources import Grid
     from warpwright.timing.device_group import DeviceLaunch

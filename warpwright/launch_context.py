@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from warpwright.engine.abi import LAUNCH
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.bulk_native import BulkCopies
 from warpwright.engine.child_launches import DeviceLaunches
-from warpwright.engine.device_memory import Allocation
 from warpwright.engine.kernels import copies_in_bulk
 from warpwright.engine.launch import (
     GRID_WORKSPACE_BYTES,

@@ -21,7 +21,8 @@ from warpwright.run import Progress, Run
 from warpwright.session import session
 
 if TYPE_CHECKING:
-    from warpwright.engine.device_memory import Allocation, DeviceMemory
+    from warpwright.engine.allocation import Allocation
+    from warpwright.engine.device_memory import DeviceMemory
     from warpwright.kernel import Launcher
     from warpwright.ranges import Origin
     from warpwright.timing.block_sources import Grid

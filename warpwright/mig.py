@@ -27,7 +27,8 @@ from warpwright.session import session
 from warpwright.system.mig import ComputeInstance, GpuInstance, MigCard, card_uuid
 
 if TYPE_CHECKING:
-    from warpwright.engine.device_memory import Allocation, DeviceMemory
+    from warpwright.engine.allocation import Allocation
+    from warpwright.engine.device_memory import DeviceMemory
     from warpwright.kernel import Launcher
 
 

@@ -42,6 +42,13 @@ def size_text(count: float) -> str:
     return f"{count:,.0f} B" if count < 1024 else " ".join(_in_unit(count, _SIZES))
 
 
+def byte_count_text(count: int) -> str:
+    """``1,536 bytes``, ``12.0 MiB`` or ``3.50 GiB``: exact below 1 MiB."""
+    if count < 1 << 20:
+        return f"{count:,} bytes" if count != 1 else "1 byte"
+    return size_text(count)
+
+
 def amount_text(value: float, unit: str = "") -> str:
     """A count or rate with a decimal prefix: ``1.23 TFLOP/s``, ``2.40 M``; a whole number below 1,000 is exact."""
     if value < 1000 and float(value).is_integer():

@@ -84,7 +84,7 @@ def known_chips(text: str | None) -> list[str | None]:
         ChipError: an unknown chip, or more devices than a process can have.
     """
     from warpwright.chips import ChipError, load_chip
-    from warpwright.engine.device_memory import MOST_DEVICES
+    from warpwright.engine.host_mappings import MOST_DEVICES
 
     names = chips_named(text)
     if len(names) > MOST_DEVICES:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
 from warpwright.chips import Chip, load_chip
-from warpwright.engine.device_memory import MOST_DEVICES
+from warpwright.engine.host_mappings import MOST_DEVICES
 from warpwright.errors import ArgumentError, ExecutionError, UnsupportedError, whole_number
 from warpwright.launch_groups import GroupError, Member, Timed, hinders, launch_group
 from warpwright.resident_launches import ResidentLaunches

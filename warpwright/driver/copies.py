@@ -19,7 +19,7 @@ from warpwright.driver.graph_memory import reserved_for_graph
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import holder, memory_of
 from warpwright.driver.pending import finish
-from warpwright.engine.device_memory import Bytes
+from warpwright.engine.allocation import Bytes
 
 BLOCKING = -1
 """Replaces a stream: the default stream, and the host waits."""

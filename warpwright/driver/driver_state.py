@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from warpwright.chips import Chip, Partition
     from warpwright.driver.graphs import Graph
     from warpwright.driver.visible_devices import MigDevice
-    from warpwright.engine.device_memory import Allocation
+    from warpwright.engine.allocation import Allocation
     from warpwright.system import Machine, Route
 
 Item = TypeVar("Item")

@@ -19,7 +19,7 @@ from warpwright.driver.driver_state import Context, Device, Stream, state
 from warpwright.driver.graphs import Graph, Node, before_launch, insert, vertex
 from warpwright.driver.memory import GRAPH, kinds, releasers
 from warpwright.driver.pools import FreeNode
-from warpwright.engine.device_memory import Allocation
+from warpwright.engine.allocation import Allocation
 
 ALLOCATE = 10
 """CU_GRAPH_NODE_TYPE_MEM_ALLOC."""

@@ -23,7 +23,8 @@ from warpwright.driver.pools import Pool, add_pool, pool_of
 from warpwright.driver.streams import Event
 from warpwright.driver.vmm import Physical, map_pages
 from warpwright.engine.abi import HERE
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 
 _HANDLE = struct.Struct("<8sIIQQQ")
 """Layout of a handle: magic, process, file, offset of the first page, offset of the memory in it, size."""

@@ -21,7 +21,7 @@ from warpwright.driver.driver_state import Stream, state
 from warpwright.driver.graphs import Node, submit
 from warpwright.driver.memory import MANAGED, holder, kinds
 from warpwright.driver.transfers import migrate
-from warpwright.engine.device_memory import Allocation
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.managed_pages import NOWHERE as UNTOUCHED
 from warpwright.engine.managed_pages import ON_HOST, processor_of
 

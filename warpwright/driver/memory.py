@@ -16,7 +16,8 @@ from warpwright.driver.devices import PITCH_BYTES
 from warpwright.driver.driver_state import Context, Device, state
 from warpwright.driver.work_order import host_waits_for
 from warpwright.engine import abi
-from warpwright.engine.device_memory import ALIGNMENT_BYTES, Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import ALIGNMENT_BYTES, DeviceMemory
 from warpwright.errors import UnsupportedError
 
 DEVICE, HOST, MANAGED, REGISTERED, GRAPH, IMPORTED = (

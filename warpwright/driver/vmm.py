@@ -7,7 +7,6 @@ same memory.
 from __future__ import annotations
 
 import ctypes
-import mmap
 import os
 from dataclasses import dataclass, field
 
@@ -18,13 +17,14 @@ from warpwright.driver.devices import READ_AND_WRITE, access_descriptions, locat
 from warpwright.driver.driver_state import Device, state
 from warpwright.driver.pools import LOCATIONS
 from warpwright.engine.abi import HERE, peer_place
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.host_mappings import replace_pages
 from warpwright.errors import UnsupportedError
 
 GRANULARITY_BYTES = 2 << 20
 _COMPRESSION = 24
 """Offset of the compression type in CUmemAllocationProp, one byte: 1 is CU_MEM_ALLOCATION_COMP_GENERIC."""
-_MAP_FIXED, _MAP_NORESERVE = 0x10, 0x4000
 
 
 @dataclass(eq=False)
@@ -62,15 +62,12 @@ def _range(address: int, size: int) -> Range:
 
 def map_pages(address: int, size: int, file: int, offset: int) -> None:
     """Map a file's pages (fresh ones for file -1) at a reserved address."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
-    flags = mmap.MAP_SHARED if file >= 0 else mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-    found = libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags | _MAP_FIXED, file, offset)
-    if found != address:
+    try:
+        replace_pages(address, size, file, offset)
+    except OSError as refusal:
         raise CudaError(
-            results.OUT_OF_MEMORY, f"the host refuses to map {size:,} bytes: {os.strerror(ctypes.get_errno())}"
-        )
+            results.OUT_OF_MEMORY, f"the host refuses to map {size:,} bytes: {refusal.strerror}"
+        ) from refusal
 
 
 @entry("cuMemGetAllocationGranularity")

@@ -17,7 +17,8 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import ArgumentError
 from warpwright.isa.program import Program
 from warpwright.toolchain.demangle import plain_name

@@ -9,11 +9,8 @@ the fault names the nearest allocation.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import errno
 import mmap
-import os
 import sys
 import threading
 import weakref
@@ -21,9 +18,6 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +35,26 @@ from warpwright.engine.abi import (
     is_peer,
     peer_place,
 )
+from warpwright.engine.allocation import Allocation, Bytes, Observer
 from warpwright.engine.card_pages import PAGE_BYTES, CardPages
+from warpwright.engine.free_ranges import FreeRanges
 from warpwright.engine.host_coherence import ProbeFilter, ShootDown, Translations, without, writable_ranges
+from warpwright.engine.host_mappings import (
+    SMALLEST_MAPPING_BYTES,
+    UNIFIED_BASE,
+    UNIFIED_SPACING_BYTES,
+    PlacedMapping,
+    bytes_of,
+    device_number_at,
+    keep_windows_clear,
+    replace_pages,
+    reserve,
+    reserve_unified,
+)
 from warpwright.engine.managed_pages import ManagedMemory, Migration
+from warpwright.engine.peer_routes import HOST_ROUTE, PeerRoute
 from warpwright.errors import FreedArrayError, OutOfMemoryError
-from warpwright.quantity_text import size_text
+from warpwright.quantity_text import byte_count_text
 
 ALIGNMENT_BYTES = 1024
 """Every allocation begins at a multiple of this, so that small arrays map to L2 as on a card, whose first allocations
@@ -54,243 +63,21 @@ FIRST_OFFSET_BYTES = 1 << 16
 """Offset of the first allocation; nothing is allocated before it."""
 GAP_BYTES = 512
 """Least distance between the end of one allocation and the start of the next."""
-SMALLEST_MAPPING_BYTES = 1 << 26
 HUGE_PAGE_BYTES = 1 << 21
 HUGE_FROM_BYTES = 1 << 19
 """Arrays of at least this size use huge pages: a column of a matrix touches a page in every row or two, and with
 contiguous physical memory its lines are spread evenly over the sets of the host's second-level cache."""
 FREED_REMEMBERED = 64
 """Number of freed allocations that are remembered to report uses after free."""
-
-UNIFIED_BASE = 0x2000_0000_0000
-"""Base address for devices with unified addresses: a part of the address space that Linux does not otherwise use
-(programs are below 2**46 + 2**44 only at their own low addresses, libraries and stacks near 2**47), the same in every
-process, because addresses determine cache sets and memory channels."""
-UNIFIED_SPACING_BYTES = 1 << 40
-"""Distance between the memories of two devices of one process."""
-MOST_DEVICES = 16
-HOST_ROUTE = MOST_DEVICES
-"""Key of the route to the host's memory among those to other devices' (``peer_routes``), where NVLinks join the two."""
-MANAGED_TIMES = 4
-"""Of a device's memory, the addresses that it reserves, for managed memory."""
-UNIFIED_ROUNDS = 3
-"""Number of times that this part has room for so many devices."""
-UNIFIED_PLACE_BYTES = 1 << 38
-"""Maximum part of its range that a device's memory takes; another memory of the same number, not yet freed, may be next
-to it."""
 HOST_BASE = 0x6000_0000_0000
 """Addresses by which caches and channels know the host's registered memory, in the order of registration, because its
 own addresses differ between processes."""
-
-_MAP_FIXED, _MAP_FIXED_NOREPLACE = 0x10, 0x100000
-_NO_ACCESS = 0
-_MAP_NORESERVE = 0x4000 if sys.platform.startswith("linux") else 0
-
-Bytes = npt.NDArray[np.uint8]
 _NO_RANGES: npt.NDArray[np.uint64] = np.zeros((0, 2), np.uint64)
-
-
-@dataclass(slots=True, eq=False)
-class Allocation:
-    """A range of device memory, and the name that faults use for it."""
-
-    address: int
-    """Device address of the first byte."""
-    size_bytes: int
-    name: str
-    """Its description in messages: ``argument 2 'x' of saxpy``, ``array float32[1024]``, ``symbol 'table'``."""
-    freed: bool = False
-    mapped: bool = False
-    """True for host memory, or memory mapped into a reserved range: freeing it returns no device memory."""
-    place: int = HERE
-    """``HERE``, ``HOST``, ``MIGRATES``, ``PEER`` or ``peer_place`` of a device; affects only timing."""
-    moved_bytes: int = 0
-    """Its address minus the one by which caches and channels know it, which is the same in every process."""
-    by_host: bool = False
-    """True for ordinary memory of the process, whose addresses the host's page tables translate."""
-    reserved_bytes: int = 0
-    """Bytes of device addresses that it takes, if more than its size: whole pages that migrate."""
-    in_pages: bool = False
-    """Whether it is in the program's pages (``DeviceMemory.pages``)."""
-
-    @property
-    def end(self) -> int:
-        """Device address one past the last byte."""
-        return self.address + self.size_bytes
-
-
-def _reserve(wanted_bytes: int) -> mmap.mmap:
-    """A zero-filled private mapping of ``wanted_bytes``, or of the largest halving of it that the host grants."""
-    size = wanted_bytes
-    while True:
-        try:
-            if sys.platform == "win32":
-                return mmap.mmap(-1, size)
-            return mmap.mmap(
-                -1,
-                size,
-                flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE,
-                prot=mmap.PROT_READ | mmap.PROT_WRITE,
-            )
-        except (OSError, ValueError, OverflowError) as refusal:
-            if size <= SMALLEST_MAPPING_BYTES:
-                raise OutOfMemoryError(
-                    f"the host refuses to reserve even {size >> 20} MiB of address space for device memory: {refusal}; "
-                    "raise its limit (ulimit -v)"
-                ) from refusal
-            size = max(size // 2 // mmap.PAGESIZE * mmap.PAGESIZE, SMALLEST_MAPPING_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class WidthRule:
-    """How each direction of a gang of links reduces its width to save power (Choquette et al.: Volta, IEEE Micro 2018, "Power")."""
-
-    slowdown: float
-    """Time of a packet at reduced width, over that at full width."""
-    reduce_below: float
-    """Share of a window in use below which a direction at full width reduces it."""
-    widen_above: float
-    """Share above which a reduced direction returns to full width."""
-    window_ns: float
-    change_ns: float
-    """Time without packets while it returns."""
-    power: float
-    """At reduced width, as a share of that at full width."""
-
-
-@dataclass(frozen=True, slots=True)
-class PeerRoute:
-    """Times of accesses by a device's kernels to one peer's memory, instead of the chip's ``[links]``."""
-
-    gang: int
-    """Routes with the same gang share their first links; gangs are numbered from 0."""
-    ask_ns: float
-    """Occupancy of the gang's outgoing links by a read request."""
-    packet_ns: float
-    sector_ns: float
-    latency_ns: float
-    """Latency of a load beyond an L2 hit."""
-    write_latency_ns: float
-    atomic_latency_ns: float
-    errors_per_million_packets: float = 0.0
-    """Fraction of packets that arrive corrupted and are retransmitted."""
-    replay_ns: float = 0.0
-    """Time until the sender knows of the error and retransmits all packets since, beyond the packet's own."""
-    posted_writes: bool = False
-    """Whether writes have no answer, so that a fence has to ask whether they have arrived."""
-    acknowledge_ns: float = 0.0
-    """Occupancy of the gang's incoming links by the acknowledgement of a write that is not posted."""
-    width: WidthRule | None = None
-    """How the gang's links reduce their width; None: they do not."""
-
-
-class Observer(Protocol):
-    """Interface for observers of host accesses to device memory."""
-
-    def allocated(self, allocation: Allocation, undefined: bool) -> None:
-        """An allocation was made; if ``undefined``, its contents are undefined until they are written."""
-
-    def freed(self, allocation: Allocation) -> None:
-        """An allocation was freed."""
-
-    def filled(self, address: int, size_bytes: int, contents: Bytes | None = None) -> None:
-        """The host wrote bytes, or got a writable view; ``contents``: what :meth:`contents` returned for the copied
-        bytes."""
-
-    def contents(self, address: int, size_bytes: int) -> Bytes | None:
-        """255 for each byte that was written, 0 for others; None if all were written."""
-
-    def read_by_host(self, rows: Sequence[tuple[int, Bytes]], size_bytes: int) -> None:
-        """Bytes are copied to the host, not all of which were written: address and :meth:`contents` of such rows."""
-
-    def emptied(self, address: int, size_bytes: int) -> None:
-        """Bytes become undefined again until they are written."""
 
 
 def _span(size_bytes: int) -> int:
     """What an allocation of so many bytes takes of the device's addresses, the gap after it included."""
     return (size_bytes + GAP_BYTES + ALIGNMENT_BYTES - 1) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
-
-
-class _PlacedMapping:
-    """A private mapping at a chosen address, which Python's mmap does not offer."""
-
-    def __init__(self, address: int, size_bytes: int, protection: int = mmap.PROT_READ | mmap.PROT_WRITE) -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.mmap.restype = ctypes.c_void_p
-        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
-        libc.madvise.argtypes = libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-        libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED_NOREPLACE
-        found = libc.mmap(address, size_bytes, protection, flags, -1, 0)
-        if found != address:
-            if found not in (None, ctypes.c_void_p(-1).value):
-                libc.munmap(found, size_bytes)
-            raise OSError(ctypes.get_errno(), f"no room for {size_bytes >> 20} MiB at {address:#x}")
-        self._libc, self._address = libc, address
-        self.__array_interface__ = {"version": 3, "shape": (size_bytes,), "typestr": "|u1", "data": (address, False)}
-        self._size_bytes = size_bytes
-
-    def __len__(self) -> int:
-        return self._size_bytes
-
-    def madvise(self, option: int, start: int, length: int) -> None:
-        if self._libc.madvise(self._address + start, length, option):
-            raise OSError(ctypes.get_errno(), "madvise")
-
-    def __del__(self) -> None:
-        if hasattr(self, "_address"):
-            self._libc.munmap(self._address, self._size_bytes)
-
-
-def _reserve_at(address: int, wanted_bytes: int) -> _PlacedMapping | None:
-    """A mapping at ``address``, smaller if the host grants no more; None if the address range is in use."""
-    size = wanted_bytes
-    while size >= SMALLEST_MAPPING_BYTES:
-        try:
-            return _PlacedMapping(address, size)
-        except (OSError, AttributeError) as refusal:
-            if getattr(refusal, "errno", 0) != errno.ENOMEM:
-                break
-            size = size // 2 // mmap.PAGESIZE * mmap.PAGESIZE
-    return None
-
-
-@cache
-def _keep_windows_clear() -> list[_PlacedMapping]:
-    """Reserve the host addresses of the shared and local windows, so that no pointer that a device shares with the host
-    is in one.
-
-    An access there would be taken for an access to shared or local memory. Parts that are already mapped are left
-    alone.
-    """
-    end = LOCAL_WINDOW + WINDOW_BYTES
-    # In one piece, or around existing mappings.
-    for step in (end - SHARED_WINDOW, WINDOW_BYTES) if sys.platform.startswith("linux") else ():
-        taken: list[_PlacedMapping] = []
-        for start in range(SHARED_WINDOW, end, step):
-            with contextlib.suppress(OSError, AttributeError):
-                taken.append(_PlacedMapping(start, step, _NO_ACCESS))
-        if taken:
-            return taken
-    return []
-
-
-def _reserve_unified(ordinal: int, size_bytes: int) -> mmap.mmap | _PlacedMapping:
-    """A mapping at the first free position for a device of this number, or anywhere if all are taken; larger than the
-    device, because managed memory may be."""
-    wanted_bytes = max(size_bytes, min(MANAGED_TIMES * size_bytes, UNIFIED_PLACE_BYTES))
-    for number in range(UNIFIED_ROUNDS):
-        part = UNIFIED_BASE + (number * MOST_DEVICES + ordinal) * UNIFIED_SPACING_BYTES
-        for address in range(part, part + UNIFIED_SPACING_BYTES, UNIFIED_PLACE_BYTES):
-            found = _reserve_at(address, wanted_bytes)
-            if found is not None:
-                return found
-    return _reserve(wanted_bytes)
-
-
-def _bytes_of(mapping: mmap.mmap | _PlacedMapping) -> Bytes:
-    return np.asarray(mapping) if isinstance(mapping, _PlacedMapping) else np.frombuffer(mapping, dtype=np.uint8)
 
 
 class DeviceMemory:
@@ -305,15 +92,17 @@ class DeviceMemory:
         faults_by_page: accesses outside all allocations fault only where a card's do (``card_pages.py``).
     """
 
-    def __init__(self, size_bytes: int, *, unified: bool = False, ordinal: int = 0, faults_by_page: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self, size_bytes: int, *, unified: bool = False, ordinal: int = 0, faults_by_page: bool = False
+    ) -> None:
         self.pages: CardPages | None = CardPages() if faults_by_page else None
         """The program's pages, if accesses fault by page; None: every access outside its allocation faults."""
         size_bytes = max(SMALLEST_MAPPING_BYTES, size_bytes // mmap.PAGESIZE * mmap.PAGESIZE)
-        _keep_windows_clear()
-        self._mapping: mmap.mmap | _PlacedMapping = (
-            _reserve_unified(ordinal, size_bytes) if unified else _reserve(size_bytes)
+        keep_windows_clear()
+        self._mapping: mmap.mmap | PlacedMapping = (
+            reserve_unified(ordinal, size_bytes) if unified else reserve(size_bytes)
         )
-        self._bytes = _bytes_of(self._mapping)
+        self._bytes = bytes_of(self._mapping)
         self.span_bytes = len(self._mapping)
         self.capacity_bytes = min(size_bytes, self.span_bytes)
         self._ordinal = ordinal
@@ -327,9 +116,7 @@ class DeviceMemory:
         self.used_bytes = 0
         self._starts: list[int] = []
         self._live: list[Allocation] = []
-        # Free ranges as offsets, sorted, never touching: starts[i]..ends[i].
-        self._free_starts: list[int] = [FIRST_OFFSET_BYTES]
-        self._free_ends: list[int] = [self.span_bytes]
+        self._free_ranges = FreeRanges(FIRST_OFFSET_BYTES, self.span_bytes, self.base)
         self._freed: deque[Allocation] = deque(maxlen=FREED_REMEMBERED)
         self._table: npt.NDArray[np.uint64] | None = None
         self._elsewhere: npt.NDArray[np.int64] | None = None
@@ -359,8 +146,6 @@ class DeviceMemory:
         self._places: dict[tuple[str, int], list[int]] = {}
         """Addresses reserved for the next allocations of a name and size."""
         self._pages_are_shared = False
-        self._withheld: list[tuple[int, int]] = []
-        """Sorted ranges excluded from new allocations: failed pages."""
         self.host_watch: Callable[[int, int, bool], None] | None = None
         """Called with address, size and whether the access only reads, before the host accesses memory: injects memory
         errors."""
@@ -371,17 +156,13 @@ class DeviceMemory:
         Raises:
             OutOfMemoryError: the host refuses.
         """
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.mmap.restype = ctypes.c_void_p
-        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_int64]
-        flags = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE | _MAP_FIXED
-        protection = mmap.PROT_READ | mmap.PROT_WRITE
-        # Allocations of managed memory may lie after the chip's own.
-        if libc.mmap(self.host_base, self.span_bytes, protection, flags, -1, 0) != self.host_base:
+        try:
+            # Allocations of managed memory may lie after the chip's own.
+            replace_pages(self.host_base, self.span_bytes, shared=True)
+        except OSError as refusal:
             raise OutOfMemoryError(
-                f"the host refuses to share {self.span_bytes >> 20} MiB of device memory between processes: "
-                f"{os.strerror(ctypes.get_errno())}"
-            )
+                f"the host refuses to share {self.span_bytes >> 20} MiB of device memory between processes: {refusal.strerror}"
+            ) from refusal
         self._pages_are_shared = True
 
     # --- allocations ------------------------------------------------------------------------------
@@ -426,8 +207,8 @@ class DeviceMemory:
         if place == HERE:
             self._need_room(size_bytes, name)
         places = self._places.get((name, size_bytes))
-        wanted = places.pop(0) if places else None
-        start = self._take(span, alignment_bytes, wanted)
+        wanted = places.pop(0) - self.base if places else None
+        start = self._free_ranges.take(span, alignment_bytes, wanted)
         if start is None:
             raise self._full(size_bytes, name)
         allocation = Allocation(
@@ -444,33 +225,13 @@ class DeviceMemory:
         if self.observer is not None:
             self.observer.allocated(allocation, undefined)
 
-    def _take(self, span: int, alignment_bytes: int, wanted: int | None = None) -> int | None:
-        """The offset of an unused range, which is used from now on; None if there is none.
-
-        Args:
-            wanted: the address at which it is to begin.
-        """
-        for i, begin in enumerate(self._free_starts):
-            if wanted is not None and not begin <= wanted - self.base < self._free_ends[i]:
-                continue
-            start = wanted - self.base if wanted is not None else self._usable_start(begin, span, alignment_bytes)
-            if self._free_ends[i] - start >= span:
-                break
-        else:
-            return None
-        rest, end = start + span, self._free_ends[i]
-        parts = [(first, last) for first, last in ((begin, start), (rest, end)) if first < last]
-        self._free_starts[i : i + 1] = [first for first, _ in parts]
-        self._free_ends[i : i + 1] = [last for _, last in parts]
-        return start
-
     def _allocate_in_pages(self, pages: CardPages, size_bytes: int, name: str, undefined: bool) -> Allocation:
         """An allocation where a card's driver would place it among the program's others."""
         self._collect()
         self._need_room(size_bytes, name)
 
         def reserve(pages_bytes: int) -> int:
-            start = self._take(pages_bytes, PAGE_BYTES)
+            start = self._free_ranges.take(pages_bytes, PAGE_BYTES)
             if start is None:
                 raise self._full(size_bytes, name)
             return start
@@ -511,20 +272,12 @@ class DeviceMemory:
 
     def _full(self, size_bytes: int, name: str) -> OutOfMemoryError:
         largest = sorted(self._live, key=lambda a: a.size_bytes, reverse=True)[:3]
-        holders = ", ".join(f"{a.name} ({format_bytes(a.size_bytes)})" for a in largest)
+        holders = ", ".join(f"{a.name} ({byte_count_text(a.size_bytes)})" for a in largest)
         return OutOfMemoryError(
-            f"out of device memory: {name} needs {format_bytes(size_bytes)}; "
-            f"{format_bytes(self.used_bytes)} of {format_bytes(self.capacity_bytes)} are in use"
+            f"out of device memory: {name} needs {byte_count_text(size_bytes)}; "
+            f"{byte_count_text(self.used_bytes)} of {byte_count_text(self.capacity_bytes)} are in use"
             + (f", most of it by {holders}" if holders else "")
         )
-
-    def _usable_start(self, begin: int, span: int, alignment_bytes: int) -> int:
-        """The first offset from ``begin`` on at which a range touches no withheld range."""
-        start = begin + -(self.base + begin) % alignment_bytes
-        for first, last in self._withheld:
-            if start < last and first < start + span:
-                start = last + -(self.base + last) % alignment_bytes
-        return start
 
     @contextmanager
     def placing(self, places: Mapping[tuple[str, int], Sequence[int]]) -> Iterator[None]:
@@ -538,12 +291,12 @@ class DeviceMemory:
     def withhold(self, first: int, last: int) -> None:
         """Exclude a range (offsets) from new allocations; existing allocations keep it."""
         with self._lock:
-            self._withheld = sorted([*self._withheld, (first, last)])
+            self._free_ranges.withhold(first, last)
 
     def use_again(self, first: int, last: int) -> None:
         """Undo :meth:`withhold`."""
         with self._lock:
-            self._withheld.remove((first, last))
+            self._free_ranges.use_again(first, last)
 
     def _insert(self, allocation: Allocation) -> None:
         position = bisect_left(self._starts, allocation.address)
@@ -645,12 +398,8 @@ class DeviceMemory:
     def device_at(self, address: int) -> int | None:
         """The other device of the process to which an address belongs, if this memory is one of several with unified
         addresses."""
-        part, own = ((at - UNIFIED_BASE) // UNIFIED_SPACING_BYTES for at in (address, self.base))
-        parts = UNIFIED_ROUNDS * MOST_DEVICES
-        if not (0 <= part < parts and 0 <= own < parts):
-            return None
-        ordinal = part % MOST_DEVICES
-        return ordinal if ordinal != self._ordinal else None
+        other = device_number_at(address)
+        return other if other != self._ordinal and device_number_at(self.base) is not None else None
 
     def _let_see(self, allocation: Allocation, others: list[DeviceMemory]) -> None:
         # Outside this memory's lock: two memories may be open to each other.
@@ -735,25 +484,9 @@ class DeviceMemory:
             unused = self.pages.release(start)
             if unused is not None:
                 self._scrub(unused[0], unused[1] - unused[0])
-                self._give_back(*unused)
+                self._free_ranges.give_back(*unused)
             return
-        self._give_back(start, start + _span(max(allocation.size_bytes, allocation.reserved_bytes)))
-
-    def _give_back(self, start: int, end: int) -> None:
-        """A range of addresses is unused again."""
-        i = bisect_left(self._free_starts, start)
-        joins_next = i < len(self._free_starts) and self._free_starts[i] == end
-        joins_previous = i > 0 and self._free_ends[i - 1] == start
-        if joins_next and joins_previous:
-            self._free_ends[i - 1] = self._free_ends[i]
-            del self._free_starts[i], self._free_ends[i]
-        elif joins_next:
-            self._free_starts[i] = start
-        elif joins_previous:
-            self._free_ends[i - 1] = end
-        else:
-            self._free_starts.insert(i, start)
-            self._free_ends.insert(i, end)
+        self._free_ranges.give_back(start, start + _span(max(allocation.size_bytes, allocation.reserved_bytes)))
 
     def _scrub(self, start: int, size_bytes: int) -> None:
         """Zero a freed range; whole pages are returned to the host instead."""
@@ -998,10 +731,3 @@ class DeviceMemory:
         """Copy device bytes to a host array of any layout, in its C order."""
         if into.nbytes:
             into[...] = self.view(address, into.nbytes, read_only=True).view(into.dtype).reshape(into.shape)
-
-
-def format_bytes(count: int) -> str:
-    """``1,536 bytes``, ``12.0 MiB`` or ``3.50 GiB``: exact below 1 MiB."""
-    if count < 1 << 20:
-        return f"{count:,} bytes" if count != 1 else "1 byte"
-    return size_text(count)

@@ -21,7 +21,7 @@ from warpwright.engine.abi import (
 )
 from warpwright.engine.card_pages import Overrun
 from warpwright.engine.code_sites import awaited_operation, find, first_operation, index_at, place_of
-from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory, format_bytes
+from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory
 from warpwright.engine.lane_positions import Group
 from warpwright.engine.launch import Dim3, Geometry
 from warpwright.errors import (
@@ -36,6 +36,7 @@ from warpwright.errors import (
 from warpwright.isa.machine_code import FIRST_FERMI, lower
 from warpwright.isa.ops import Op
 from warpwright.isa.program import Instruction, Program
+from warpwright.quantity_text import byte_count_text
 from warpwright.toolchain.demangle import plain_name
 
 _READS = ("LD", "ULD")
@@ -204,7 +205,7 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     what = (
         f"{near.name} at {near.address:#x}"
         if named
-        else f"{near.name} ({format_bytes(near.size_bytes)} at {near.address:#x})"
+        else f"{near.name} ({byte_count_text(near.size_bytes)} at {near.address:#x})"
     )
     if address >= near.end:
         gap = address - near.end

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpwright.engine.device_memory import DeviceMemory, format_bytes
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.services import existing_heap
 from warpwright.engine.tiers import REVERSIBLE
 from warpwright.isa.program import Program
+from warpwright.quantity_text import byte_count_text
 
 MOST_BYTES = 1 << 30
 """Maximum bytes of global memory in a snapshot; copying them takes about a second."""
@@ -26,7 +27,7 @@ def hindrance(program: Program, memory: DeviceMemory, beside: Sequence[DeviceMem
     if any(a.mapped and not any(other.holds(a.address) for other in beside) for a in memory):
         return "memory of the host or of another device is mapped, which the kernel may change"
     used = sum(a.size_bytes for a in memory)
-    return f"{format_bytes(used)} of memory would have to be kept" if used > MOST_BYTES else ""
+    return f"{byte_count_text(used)} of memory would have to be kept" if used > MOST_BYTES else ""
 
 
 class LaunchSnapshot:

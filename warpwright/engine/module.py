@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.errors import KernelNotFoundError, UnsupportedError

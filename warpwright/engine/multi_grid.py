@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import UnsupportedError
 from warpwright.toolchain import device_runtime as layout
 

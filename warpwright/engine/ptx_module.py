@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.module import LoadedKernel
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.isa.bank0 import PARAMETER_BASE

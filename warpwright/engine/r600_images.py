@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import ArgumentError, FreedArrayError
 from warpwright.isa.r600.bindings import IMAGE_RECORD_BYTES, MIP_LINEAR, MIP_NEAREST
 from warpwright.isa.r600.compiler.opencl_images import LEVELS_AT, ImageKind, Texels

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.child_launches import DeviceLaunches
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.faults import thread_of
 from warpwright.engine.graph_condition_values import set_condition
 from warpwright.engine.graph_launch_requests import request

@@ -19,8 +19,9 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.compiled_launch import CompiledExecution
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.execute import Cancelled
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import Kernel

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from warpwright.engine.device_memory import WidthRule
 from warpwright.engine.host_coherence import ProbeCosts, TranslationCosts
 from warpwright.engine.managed_pages import MigrationCosts
+from warpwright.engine.peer_routes import WidthRule
 from warpwright.errors import WarpwrightError
 
 NVLINK, PCIE, SMP = "nvlink", "pcie", "smp"

@@ -35,8 +35,8 @@ from typing import Any
 from warpwright.chips import load_chip
 from warpwright.chips.chip import suggest
 from warpwright.chips.kinds import KINDS, read_entry
-from warpwright.engine.device_memory import MOST_DEVICES
 from warpwright.engine.host_coherence import ProbeCosts, TranslationCosts
+from warpwright.engine.host_mappings import MOST_DEVICES
 from warpwright.engine.managed_pages import MigrationCosts
 from warpwright.system.machine import (
     HOST,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from warpwright.engine.device_memory import HOST_ROUTE, PeerRoute
+from warpwright.engine.peer_routes import HOST_ROUTE, PeerRoute
 from warpwright.system.machine import HOST, NVLINK, PCIE, Cable, LinkKind, Machine, gpu_node
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Bytes
+from warpwright.engine.allocation import Bytes
 from warpwright.engine.launch import LaunchContext
 
 MOST_COPIED_BYTES = 1 << 28

@@ -27,8 +27,9 @@ from warpwright.engine.abi import (
     head_words,
     peer_place,
 )
-from warpwright.engine.device_memory import DeviceMemory, WidthRule
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.managed_pages import FIRST_GPU, ON_HOST, PROCESSORS, MigrationCosts
+from warpwright.engine.peer_routes import WidthRule
 from warpwright.errors import UnsupportedError
 from warpwright.native import intrinsics
 from warpwright.timing import bounds as bounds_module

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import Layout
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.errors import ArgumentError, UnsupportedError
 
 WRAP, CLAMP, MIRROR, BORDER = range(4)

@@ -18,7 +18,7 @@ from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.driver_state import Device, Stream, state
 from warpwright.driver.graphs import Node
 from warpwright.driver.memory import device_at, holder, memory_of
-from warpwright.engine.device_memory import Bytes
+from warpwright.engine.allocation import Bytes
 from warpwright.environment import gb_per_s, setting
 
 _RATE = "STORAGE_GB_PER_S"

@@ -205,7 +205,7 @@ LINK_WAYS = 4 + 2 * MAX_GANGS
 
 
 class PeerRoute(Unit):
-    """Times of accesses to the memory of other devices, by route (``device_memory.PeerRoute``); the first is the chip's own."""
+    """Times of accesses to the memory of other devices, by route (``peer_routes.PeerRoute``); the first is the chip's own."""
 
     out = word("", "the way of requests and writes (LK_)")
     back = word("", "the way of answers")
@@ -222,7 +222,7 @@ class PeerRoute(Unit):
 
 
 class LinkWidth(Unit):
-    """The width of one direction of a gang of links, which may reduce it to save power (``device_memory.WidthRule``)."""
+    """The width of one direction of a gang of links, which may reduce it to save power (``peer_routes.WidthRule``)."""
 
     slow = word("1/256", "time of a packet, over that at full width; 0: it has full width")
     slowdown = word("1/256", "the same at reduced width; 0: it never reduces its width")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from warpwright.engine.device_memory import Allocation
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import compiled_execution, may_wait_for_others, traced
 from warpwright.engine.launch import NOT_COOPERATIVE, LaunchContext, lacks_grid_barrier

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.kernels import Traced, lowered_of
 from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel
@@ -116,7 +117,7 @@ class Checker:
         if {"initcheck", "leakcheck"} & set(self.checks):
             memory.observer = self
 
-    # --- notifications of the memory (engine/device_memory.py, Observer) --------------------------------------------------
+    # --- notifications of the memory (engine/allocation.py, Observer) --------------------------------------------------
     def allocated(self, allocation: Allocation, undefined: bool) -> None:
         """An allocation was made."""
         if undefined:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation
+from warpwright.engine.allocation import Allocation
 from warpwright.tools.checks.global_shadow import Shadows
 
 

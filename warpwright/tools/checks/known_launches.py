@@ -21,8 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.data_independence import is_oblivious
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import Traced, calls_services, with_masks
 from warpwright.engine.launch import LaunchContext

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import SHARED_OFFSETS, SHARED_WINDOW
-from warpwright.engine.device_memory import Allocation
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
 from warpwright.engine.lane_locks import Lock, Locks

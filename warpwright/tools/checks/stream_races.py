@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.work_clocks import Clock, Work
 from warpwright.tools.checks import shadow as sh
 from warpwright.tools.checks.findings import Finding, Place

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation, format_bytes
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import Traced
 from warpwright.engine.launch import SYSTEM_SHARED_BYTES, LaunchContext, uses_system_shared
 from warpwright.engine.services import ServicesState
 from warpwright.engine.tiers import REVERSIBLE
 from warpwright.errors import ExecutionError
+from warpwright.quantity_text import byte_count_text
 from warpwright.tools.checks.checked_execution import CheckedExecution, TooLong
 from warpwright.tools.checks.watch import Watch
 
@@ -126,7 +127,7 @@ class Before:
         if any(i.opcode.startswith("SU") for i in program.instructions):
             return "the kernel may write surfaces"
         if self._bytes > MOST_BYTES:
-            return f"{format_bytes(self._bytes)} of memory would have to be kept"
+            return f"{byte_count_text(self._bytes)} of memory would have to be kept"
         if any(a.mapped for a in touched):
             return "the launch reaches memory of the host or of another device"
         if any(a.address not in self._kept for a in touched):

@@ -18,8 +18,8 @@ from warpwright.engine.abi import (
     TAG_PATTERN,
     head_words,
 )
+from warpwright.engine.allocation import Allocation
 from warpwright.engine.blocks import initialises_mbarrier
-from warpwright.engine.device_memory import Allocation
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import thread_of
 from warpwright.engine.kernels import Traced

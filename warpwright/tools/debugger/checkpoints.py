@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpwright.engine.device_memory import Allocation, DeviceMemory, format_bytes
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.tiers import REVERSIBLE
 from warpwright.isa.program import Program
+from warpwright.quantity_text import byte_count_text
 
 INTERVAL_SECONDS = 0.5
 """Host time of a launch between two checkpoints: what a step back takes at most to run again."""
@@ -28,7 +30,7 @@ def hindrance(program: Program, memory: DeviceMemory) -> str:
         return "the kernel may write surfaces"
     used = sum(a.size_bytes for a in memory)
     return (
-        f"{format_bytes(used)} of memory would have to be kept, more than {format_bytes(MOST_BYTES)}"
+        f"{byte_count_text(used)} of memory would have to be kept, more than {byte_count_text(MOST_BYTES)}"
         if used > MOST_BYTES
         else ""
     )

@@ -20,7 +20,8 @@ from warpwright.driver.drm.radeon.dispatch_state import (
     texture_resource,
 )
 from warpwright.engine.abi import HERE, HOST
-from warpwright.engine.device_memory import UNIFIED_BASE, Allocation
+from warpwright.engine.allocation import Allocation
+from warpwright.engine.host_mappings import UNIFIED_BASE
 from warpwright.errors import UnsupportedError
 from warpwright.isa.r600.bindings import (
     IMAGE_RECORD_BYTES,
