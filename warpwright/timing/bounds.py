@@ -65,8 +65,14 @@ def busiest_slice(state: State, host_minus_device: int) -> BusiestSlice | None:
     return BusiestSlice(number, requests, passes, taken / (1 << FRACTION), address, line_bytes, line_requests)
 
 
-def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> dict[str, float]:
-    """Cycles by unit.  The busiest SM counts where work is an SM's own; whole-chip units divide what is common."""
+def lower_bounds(
+    state: State, chip: Chip, blocks: int, blocks_per_sm: int, atomics: BusiestSlice | None
+) -> dict[str, float]:
+    """Cycles by unit.  The busiest SM counts where work is an SM's own; whole-chip units divide what is common.
+
+    Args:
+        atomics: what :func:`busiest_slice` returns.
+    """
     m = state.words
     sm = chip.sm
     overhead = float(chip.launch.launch_overhead_cycles)
@@ -113,9 +119,8 @@ def lower_bounds(state: State, chip: Chip, blocks: int, blocks_per_sm: int) -> d
     last = float(_write_batch_bytes(chip) * _channels(state)) / per_clk
     bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
     bounds |= _links(state)
-    busiest_atomics = busiest_slice(state, 0)
-    if busiest_atomics is not None:
-        bounds[ATOMICS] = max(busiest_atomics.cycles - bucket, 0.0)
+    if atomics is not None:
+        bounds[ATOMICS] = max(atomics.cycles - bucket, 0.0)
     rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
     bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
     bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)
