@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +81,13 @@ SKIPPED, ALL = ("meets", "stores"), ("counts", "numbers", "waits")
 
 
 def launch(
-    chip: str, name: str, skips: bool, monkeypatch: pytest.MonkeyPatch, blocks_per_sm: int = 1, threads: int = 64
+    chip: str,
+    name: str,
+    skips: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    blocks_per_sm: int = 1,
+    threads: int = 64,
+    timing: str = "sampled",
 ) -> tuple[ww.Run, bytes, bytes, list[int]]:
     """The run, its results and clocks, and the numbers of steps that were skipped."""
     skipped: list[int] = []
@@ -94,7 +102,7 @@ def launch(
     monkeypatch.setattr(repeated_code, "FEWEST_SAVED", 100)
     monkeypatch.setattr(RepeatedSteps, "_skip", noted)
     monkeypatch.setattr(step_sampling, "repeated_steps", repeated_steps if skips else lambda _: None)
-    gpu = ww.GPU(chip, timing="sampled")
+    gpu = ww.GPU(chip, timing=timing)
     blocks = gpu.chip.sm.sm_count * blocks_per_sm
     out, clocks = gpu.zeros(blocks * threads, dtype="i4"), gpu.zeros(blocks * threads // 32, dtype="u4")
     run = gpu.compile(SOURCE)[name][blocks, threads](out, clocks, 50)
@@ -123,16 +131,37 @@ def test_skipped_steps_leave_what_all_steps_do(chip: str, name: str, monkeypatch
 
 
 @pytest.mark.ci
-def test_steps_are_skipped_whose_times_are_corrected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer polls than in the timed steps, so each untimed step's time is corrected by its work."""
+@pytest.mark.parametrize("places", [1, 3])
+def test_steps_are_skipped_whose_times_are_corrected(places: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If timed steps had done more work than untimed ones, those would be corrected, here one of each ``places``."""
+    found = step_sampling.pattern_of
+
+    def made(ends: Sequence[int], work: Sequence[int]) -> step_sampling.Pattern | None:
+        one = found(ends, work)
+        if one is None:
+            return None
+        cycles = tuple(one.cycles[0] + 10 * place for place in range(places))
+        return replace(one, cycles=cycles, work=(2 * one.work[0], *one.work[:1] * (places - 1)))
+
+    monkeypatch.setattr(step_sampling, "pattern_of", made)
     run, out, clocks, skipped = launch("v100", "meets_often", True, monkeypatch, 2, 32)
     whole, its_out, its_clocks, _ = launch("v100", "meets_often", False, monkeypatch, 2, 32)
     assert run.sampling is not None
-    assert run.sampling.expected_error > 0.1
+    assert run.sampling.expected_error > 0.05
     assert sum(skipped) > 20
     assert (out, clocks) == (its_out, its_clocks)
     assert (run.cycles, run.instructions, dict(run.metrics)) == (whole.cycles, whole.instructions, dict(whole.metrics))
     assert str(run.sampling) == str(whole.sampling)
+
+
+@pytest.mark.ci
+def test_polls_are_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warps execute half as many instructions again while they poll, but only in the timed steps."""
+    run, *_ = launch("v100", "meets_often", True, monkeypatch, 2, 32)
+    full, *_ = launch("v100", "meets_often", False, monkeypatch, 2, 32, timing="full")
+    assert run.sampling is not None
+    assert run.sampling.expected_error < 0.05
+    assert abs(run.cycles / full.cycles - 1) < 0.05
 
 
 GRIDS = r"""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.native.intrinsics import core, host_address, lowest_bit, popcount, prefetch, u
+from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, popcount, prefetch, u
 from warpwright.timing import state as s
 from warpwright.timing.access_policy import policies_at, policy_of
 from warpwright.timing.address_hash import slice_of
@@ -15,7 +15,7 @@ from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, passes_of, sectors_of, wavefronts
 from warpwright.timing.dsmem import answer_load, on_cluster
 from warpwright.timing.fences import comes_too_early, fence_waits, near_slice, queues_end
-from warpwright.timing.grid_steps import note_step
+from warpwright.timing.grid_steps import THREADS, note_step, place_of
 from warpwright.timing.l1 import (
     SPACE_SHARED,
     atomic_accepted,
@@ -103,11 +103,12 @@ def strong_record(m: Any, code: Any, sm: s.SM, w: s.Warp, r: s.Request) -> bool:
     if m[w.pending] < 2:  # the warp took another path at an earlier one
         return False
     m[w.pending] -= 2
+    place, threads = place_of(m, w), peek(m[w.pointer] + THREADS)
     if not run_function(m, sm, w, m[r.time]):
         m[s.chip.error] = 1
         return False
     if m[s.chip.grid_barrier]:
-        note_step(m, w, m[r.time])
+        note_step(m, w, m[r.time], place, threads)
     if row < 0:
         return False
     number = m[r.full]

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import WARP
-from warpwright.native.intrinsics import core, peek, shift_right
+from warpwright.engine.abi import TAG_POLICY, WARP, Status
+from warpwright.native.intrinsics import core, lowest_bit, peek, shift_right
 from warpwright.timing import state as s
+from warpwright.timing.records import address_of, decode
 
 WARP_SLOTS = s.SM.fields["warps"].count
-THREADS = WARP["thread_instructions"]
+THREADS, RESUME = WARP["thread_instructions"], WARP["resume"]
+STRONG = int(Status.STRONG)
 
 
 @core
@@ -28,7 +30,7 @@ def is_passed(m: Any) -> bool:
 
 @core
 def work_of_grid(m: Any) -> int:
-    """Thread instructions that the warps on the chip have executed.  Polls hardly count, because only one lane polls for its block."""
+    """Thread instructions that the warps on the chip have executed, without polls (``is_poll``)."""
     work = 0
     for i in range(m[s.chip.sms]):
         sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
@@ -36,14 +38,47 @@ def work_of_grid(m: Any) -> int:
             for slot in range(WARP_SLOTS):
                 w = sm.warps[slot]
                 if m[w.active]:
-                    work += peek(m[w.pointer] + THREADS)
+                    work += peek(m[w.pointer] + THREADS) - m[w.polled]
     return work
 
 
 @core
-def note_step(m: Any, w: s.Warp, time: int) -> None:
+def place_of(m: Any, w: s.Warp) -> int:
+    """Where a warp's function continues."""
+    return peek(m[w.pointer] + RESUME) & 0xFFFFFFFF
+
+
+@core
+def is_poll(m: Any, w: s.Warp, place: int) -> bool:
+    """Whether a warp that has executed a strong access, and whose records begin with it, has read the barrier's word and is about to read it again.
+
+    Blocks wait in this way at a grid barrier.  How often they do depends on time, so this is not counted as work of a step.
+
+    Args:
+        place: of the access (``place_of``).
+    """
+    if m[w.status] != STRONG or place_of(m, w) != place or m[w.used] == 0:
+        return False
+    head = m[s.chip.head_words]
+    at = m[w.trace] + head * 8
+    if (peek(at) >> 60) & 15 == TAG_POLICY:
+        at += 8
+    _, mask, base, tabled, step = decode(at, head, m[s.chip.lanes])
+    distance = address_of(base, tabled, step, lowest_bit(mask)) - m[s.chip.grid_word] if mask else -1
+    return 0 <= distance < 8
+
+
+@core
+def note_step(m: Any, w: s.Warp, time: int, place: int, threads: int) -> None:
     """After a strong access of a warp at cycle ``time``, record whether the grid has passed a barrier, and when the last warp has made its first strong access
-    after the previous one."""
+    after the previous one.
+
+    Args:
+        place: of the access (``place_of``).
+        threads: thread instructions that the warp had executed before it.
+    """
+    if is_poll(m, w, place):
+        m[w.polled] += peek(m[w.pointer] + THREADS) - threads
     steps = m[s.chip.grid_steps]
     if m[w.step] != steps:
         m[w.step] = steps

@@ -130,7 +130,7 @@ def simulate_steps(
     launch = prepare(chip, [grid], policies, kept=kept)
     m = launch.state.words
     word = grid.context.memory.view(grid.context.grid_barrier, 8, read_only=True)
-    m[s.chip.grid_barrier] = intrinsics.address_of(word)
+    m[s.chip.grid_barrier], m[s.chip.grid_word] = intrinsics.address_of(word), grid.context.grid_barrier
     m[s.chip.grid_bit] = int(word[7]) >> 7
     with launch.helpers(host.threads, host.progress):
         pattern = _time_until_steady(launch, host)

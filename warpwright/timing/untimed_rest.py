@@ -9,15 +9,23 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, lowest_bit, peek
 from warpwright.timing import state as s
-from warpwright.timing.grid_steps import THREADS, WARP_SLOTS, is_passed, work_of_grid
+from warpwright.timing.grid_steps import (
+    STRONG,
+    THREADS,
+    WARP_SLOTS,
+    is_passed,
+    is_poll,
+    place_of,
+    work_of_grid,
+)
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK
 from warpwright.timing.warp import BAR_ID, BARRIER, EXIT, complete, count_arrival, end_warp, run_function, warp_at
 
 ENDED = 3
 """Outcome of ``run_rest``, like ``window_steps.FINISHED``: every warp has ended."""
 ALIKE = 4
-"""If an untimed step's thread instructions differ from the timed steps' by more than 1/``ALIKE``, its time after the blocks have left the barrier is in
-proportion to them; a smaller difference may come from polls."""
+"""If an untimed step's thread instructions, without polls, differ from the timed steps' by more than 1/``ALIKE``, its time after the blocks have left the
+barrier is in proportion to them."""
 
 
 @core
@@ -46,10 +54,11 @@ def run_on(m: Any, sm: s.SM, w: s.Warp) -> int:
     time = m[s.chip.rest_clock]
     status = m[w.status]
     if status != EXIT and status != BARRIER:
-        before = peek(m[w.pointer] + THREADS)
+        place, threads = place_of(m, w), peek(m[w.pointer] + THREADS)
         if not run_function(m, sm, w, time):
             return -1
-        m[s.chip.rest_work] += peek(m[w.pointer] + THREADS) - before
+        if status != STRONG or not is_poll(m, w, place):
+            m[s.chip.rest_work] += peek(m[w.pointer] + THREADS) - threads
         if is_passed(m):
             end_step(m)
         status = m[w.status]

@@ -114,6 +114,7 @@ class Warp(Unit, align=8):
     wrote = word("", "it has stored since its last fence")
     fenced = word("cycle", "when its last fence went on to the slices")
     step = word("", "the grid's step (grid_steps.py) in which it has last executed a strong access")
+    polled = word("instructions", "of threads, in polls")
     stored = word("cycle", "when the load/store unit began with its last store")
     written_round = word("", "number of the round of its SM's fences with which its own leaves; 0: none")
     stores = word("", "writes of this window, not known yet")

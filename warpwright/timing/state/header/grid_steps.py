@@ -13,6 +13,7 @@ class GridStepWords(Unit):
         "host address",
         "of the 8 bytes whose highest bit changes when the grid passes a barrier; 0: steps are not followed",
     )
+    grid_word = word("address", "of these bytes on the device")
     grid_bit = word("", "its value after the last barrier")
     grid_steps = word("steps", "that have ended")
     step_ends = words(STEP_ENDS, "cycle", "when the last of them ended")
