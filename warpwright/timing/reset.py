@@ -229,26 +229,48 @@ class _Sizes:
             )
 
 
-_last_chip: tuple[Chip | None, npt.NDArray[np.int64], npt.NDArray[np.int64]] = None, np.zeros(0, int), np.zeros(0, int)
+_DERIVED = [field for field in s.Header.fields.values() if isinstance(field, s.Derived)]
+_OF_SIZES = [(n, field) for n, field in enumerate(_DERIVED) if not isinstance(field, s.OfChip)]
+_PLACES = np.array([field.offset for field in _DERIVED])
+"""Where the header's words are that follow from the chip or the sizes."""
 
 
-def _chip_words(chip: Chip) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Places and contents of the header's words that follow from the chip file alone; kept for the next launch on the same chip."""
-    global _last_chip
-    known, places, contents = _last_chip
-    if known is not chip:
-        fields = [field for field in s.Header.fields.values() if isinstance(field, s.OfChip)]
-        places = np.array([field.offset for field in fields])
-        contents = np.array([field.of_chip(chip) for field in fields], np.int64)
-        _last_chip = chip, places, contents
-    return places, contents
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """The sizes for a launch, and the header's words that follow from them and from the chip file."""
+
+    chip: Chip
+    launch: LaunchSizes
+    sizes: _Sizes
+    contents: npt.NDArray[np.int64]
+    """Of the words at ``_PLACES``."""
+
+
+_last_layout: _Layout | None = None
+
+
+def _layout(chip: Chip, launch: LaunchSizes) -> _Layout:
+    """The layout of a launch's state; kept for the next launch of the same sizes on the same chip."""
+    global _last_layout
+    known = _last_layout
+    if known is not None and known.chip is chip and known.launch == launch:
+        return known
+    sizes = _Sizes(chip, launch, min(launch.blocks, (1 + len(launch.others)) * s.MAX_LOGGED_BLOCKS))
+    if known is not None and known.chip is chip:
+        contents = known.contents.copy()
+    else:
+        contents = np.array([field.of_chip(chip) if isinstance(field, s.OfChip) else 0 for field in _DERIVED], np.int64)
+    for place, field in _OF_SIZES:
+        contents[place] = field.value(sizes)
+    _last_layout = _Layout(chip, launch, sizes, contents)
+    return _last_layout
 
 
 def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = None) -> s.State:
     """Allocate and fill the state of a chip that is idle, with cold caches or those that its last launch has left (``kept``)."""
     blocks, code_lines, others = launch.blocks, launch.code_lines, launch.others
-    logged = min(blocks, (1 + len(others)) * s.MAX_LOGGED_BLOCKS)
-    sizes = _Sizes(chip, launch, logged)
+    layout = _layout(chip, launch)
+    sizes = layout.sizes
     if others:
         blocks = 0  # they may go to any SM
     l2 = range(sizes.areas["l2"], sizes.areas["gpc_of_sm"])
@@ -257,11 +279,7 @@ def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = Non
     used = used_sms(chip, 0 if launch.clustered else blocks)
     if not buffer_reuse.all_zero(zeros, sizes.words):
         _clear(state, sizes, chip.sm.sm_count, used, zeros)
-    places, contents = _chip_words(chip)
-    m[places] = contents
-    for field in s.Header.fields.values():
-        if isinstance(field, s.Derived) and not isinstance(field, s.OfChip):
-            m[field.offset] = field.value(sizes)
+    m[_PLACES] = layout.contents
     _clusters(state, chip)
     _idle_sms(state, sizes, used, chip.pipes.fma_lite_lanes > 0)
     _share_parameters(state, chip, blocks)

@@ -34,6 +34,7 @@ class State:
 
     words: npt.NDArray[np.int64]
     areas: dict[str, int] = field(default_factory=dict)
+    _sms: npt.NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     def sm(self, index: int) -> SM:
         """An SM's region."""
@@ -51,5 +52,7 @@ class State:
 
     def sms(self) -> npt.NDArray[np.int64]:
         """Every SM's region, shape (SMs, words)."""
-        first, size, count = (int(self.words[field]) for field in (chip.sm_first, chip.sm_slots, chip.sms))
-        return self.words[first : first + count * size].reshape(count, size)
+        if self._sms is None:
+            first, size, count = (int(self.words[field]) for field in (chip.sm_first, chip.sm_slots, chip.sms))
+            self._sms = self.words[first : first + count * size].reshape(count, size)
+        return self._sms
