@@ -7,6 +7,7 @@ from a later one.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from typing import TYPE_CHECKING, Any
@@ -137,7 +138,13 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"warpwright.{name}")
     if home is None:
         raise AttributeError(f"module 'warpwright' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
+    was = gc.isenabled()
+    gc.disable()  # importing creates objects and no garbage, and collections took a tenth of its time
+    try:
+        value = getattr(importlib.import_module(home), name)
+    finally:
+        if was:
+            gc.enable()
     globals()[name] = value
     return value
 
