@@ -50,7 +50,7 @@ def driver_version(version: int) -> int | None:
     return None
 
 
-def _put_text(code: int, place: int, words: str | None) -> int | None:
+def _put_text(place: int, words: str | None) -> int | None:
     if words is None:
         cmemory.put64(place, 0)
         return results.INVALID_VALUE
@@ -60,12 +60,12 @@ def _put_text(code: int, place: int, words: str | None) -> int | None:
 
 @entry("cuGetErrorName")
 def error_name(code: int, place: int) -> int | None:
-    return _put_text(code, place, results.driver_name(code))
+    return _put_text(place, results.driver_name(code))
 
 
 @entry("cuGetErrorString")
 def error_string(code: int, place: int) -> int | None:
-    return _put_text(code, place, results.sentence(code) if results.driver_name(code) else None)
+    return _put_text(place, results.sentence(code) if results.driver_name(code) else None)
 
 
 _NEWEST: dict[str, tuple[tuple[int, str], ...]] = {

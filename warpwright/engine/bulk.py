@@ -118,14 +118,14 @@ def perform(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     for rank in ranks_of(what, words):
         target = shared_range(memory, words[bulk.SHARED], size, rank)
         combine(target, source, what.operation, what.type)
-    barrier, told_ranks = told(what, words, memory)
+    barrier, signalled_ranks = signalled(what, words)
     loads = what.direction == "load"
     return Transfer(
         size,
         address if loads else -1,
         size,
         barrier=barrier,
-        ranks=told_ranks,
+        ranks=signalled_ranks,
         shared=shared_place(words[bulk.SHARED], size),
         targets=sum(1 << n for n in ranks_of(what, words)),
         source=-1 if loads else shared_place(words[bulk.SOURCE], size),
@@ -144,7 +144,7 @@ def ranks_of(what: Bulk, words: list[int]) -> list[int]:
     return [words[bulk.SHARED] >> SHARED_RANK_SHIFT]
 
 
-def told(what: Bulk, words: list[int], memory: Memory) -> tuple[int, int]:
+def signalled(what: Bulk, words: list[int]) -> tuple[int, int]:
     """(offset of the mbarrier, mask of the blocks whose mbarrier is signalled)."""
     ranks = sum(1 << n for n in ranks_of(what, words))
     if not what.multicast:
@@ -301,8 +301,8 @@ def _tensor(what: Bulk, words: list[int], memory: Memory) -> Transfer:
     for rank in ranks_of(what, words):
         shared_range(memory, words[bulk.SHARED], reach, rank, TENSOR_ALIGNMENT_BYTES)[places] = lines
     targets = sum(1 << n for n in ranks_of(what, words))
-    barrier, told_ranks = told(what, words, memory)
-    return replace(moved, barrier=barrier, ranks=told_ranks, shared=place, targets=targets)
+    barrier, signalled_ranks = signalled(what, words)
+    return replace(moved, barrier=barrier, ranks=signalled_ranks, shared=place, targets=targets)
 
 
 @lru_cache(64)

@@ -87,7 +87,7 @@ class BulkCopies:
             try:
                 transfer = perform(what, [int(w) for w in words[:, lane]], memory)
                 if record:
-                    _describe(record, what, transfer, block)
+                    _describe(record, transfer, block)
                 else:
                     tell(transfer, memory)
             except BulkFault as fault:
@@ -105,7 +105,7 @@ class BulkCopies:
         return 0
 
 
-def _describe(record: int, what: Bulk, transfer: Transfer, block: int) -> None:
+def _describe(record: int, transfer: Transfer, block: int) -> None:
     """Fill in the record of a copy after its first word, which the warp function writes (``engine/abi.py``)."""
     words = (ctypes.c_int64 * BULK_WORDS).from_address(record)
     pairs = [*transfer.rows, *[(1, 0)] * 4][:4]

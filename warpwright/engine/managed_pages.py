@@ -175,12 +175,6 @@ class PageTable:
         part[absent, PG_MAPPED] = part[absent, PG_ACCESSED_BY]
         return moved
 
-    def change_alone(self, address: int, size_bytes: int, processor: int) -> None:
-        """A processor writes: copies elsewhere end."""
-        part = self.part(address, size_bytes)
-        part[part[:, PG_COPIES] != 0, PG_PLACE] = processor
-        part[:, PG_COPIES] = 0
-
     def advise(self, address: int, size_bytes: int, **advice: int) -> None:
         """Set words of a range's pages: ``read_mostly``, ``preferred`` or ``accessed_by`` (added) and ``not_accessed_by``."""
         part = self.part(address, size_bytes)

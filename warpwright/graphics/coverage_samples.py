@@ -27,7 +27,6 @@ from warpwright.graphics.video_memory import VideoMemory
 
 COVERAGE_BYTE = 3
 """The byte of a Z24_C8 element that holds part of its pixel's bits."""
-MOST_SAMPLES = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -443,7 +443,7 @@ def at_lod(row: int, sampler: int, lod: int, where: Any, layer: int, reference: 
 
 
 @part
-def slopes(row: int, values: int, lane: int, face: int, first: int, second: int) -> Any:
+def slopes(row: int, values: int, face: int, first: int, second: int) -> Any:
     """Difference of the coordinates of two lanes, in texels of level 0."""
     kind = read_64(row + TYPE)
     axes, level = axes_of(kind), level_at(row, np.int64(0))
@@ -509,8 +509,8 @@ def sample(row: int, sampler: int, request: int, values: int, lane: int) -> Any:
     bias = coordinate(values, given, lane) if what == BIAS else 0.0
     if not request >> AT_DERIVATIVES & 1:
         return at_lod(row, sampler, limited(sampler, bias), (s, t, r), layer, reference, request)
-    ax, ay, az = slopes(row, values, lane, face, lane & ~1, lane | 1)
-    bx, by, bz = slopes(row, values, lane, face, lane & ~2, lane | 2)
+    ax, ay, az = slopes(row, values, face, lane & ~1, lane | 1)
+    bx, by, bz = slopes(row, values, face, lane & ~2, lane | 2)
     along, down = math.sqrt(ax * ax + ay * ay + az * az), math.sqrt(bx * bx + by * by + bz * bz)
     longer, shorter = max(along, down), min(along, down)
     most = max(read_64(sampler + ANISOTROPY), read_64(row + HEADER_ANISOTROPY))

@@ -286,7 +286,7 @@ def bring(m: Any, page: int, alone: bool, begins: int) -> int:
 
 
 @core
-def arrive(m: Any, entry: int, first: int, last: int, ready: int) -> None:
+def arrive(entry: int, first: int, last: int, ready: int) -> None:
     """Set when the pages of a stretch that are to come have arrived."""
     for number in range(first, last):
         at = page_at(entry, number) + 8 * PG_READY_PS
@@ -371,7 +371,7 @@ def bring_region(m: Any, entry: int, index: int, changes: bool) -> None:
         elif comes(m, page):
             took += bring(m, page, False, 0)
     m[s.chip.driver_free] += took
-    arrive(m, entry, first, last, m[s.chip.driver_free])
+    arrive(entry, first, last, m[s.chip.driver_free])
 
 
 @core
@@ -427,7 +427,7 @@ def count_access(m: Any, entry: int, index: int, now: int) -> None:
             took += bring(m, page, False, begins)
             moved += 1
     if moved:
-        arrive(m, entry, first, last, begins + took)
+        arrive(entry, first, last, begins + took)
         m[s.chip.counter_moves] += 1
         note_use(m, page_at(entry, index - index % m[s.chip.prefetch_pages]))
         m[s.chip.driver_free] = begins + took

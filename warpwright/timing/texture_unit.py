@@ -82,7 +82,7 @@ def second_cache(m: Any, unit: s.TextureUnit, line: int, time: int) -> int:
 
 
 @core
-def first_cache(m: Any, gpc: int, unit: s.TextureUnit, line: int, time: int) -> int:
+def first_cache(m: Any, unit: s.TextureUnit, line: int, time: int) -> int:
     """When a line that a quad needs at ``time`` is in the cluster."""
     ways = m[s.chip.texture_ways]
     sets = m[s.chip.texture_sets]
@@ -117,7 +117,7 @@ def serve_texture(m: Any, sm: s.SM, r: s.Request) -> int:
         cycles = (head & ((1 << s.Q_LINES_SHIFT) - 1)) * m[s.chip.texture_quad_interval]
         come = at >> 8
         for _ in range(head >> s.Q_LINES_SHIFT):
-            come = max(come, first_cache(m, gpc, unit, peek(place), at >> 8))
+            come = max(come, first_cache(m, unit, peek(place), at >> 8))
             place += 8
         at += cycles
         m[unit.busy] += cycles

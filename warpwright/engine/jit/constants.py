@@ -9,7 +9,7 @@ from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR, Shape
 from warpwright.isa.ops import Op
 
 
-def emit_load_const(w: FunctionWriter, op: Op, offset: Val, shape: object) -> Val:
+def emit_load_const(w: FunctionWriter, op: Op, offset: Val) -> Val:
     """A constant load; bytes beyond what the launch provides read as 0."""
     bank, size = op.attr
     count = parts_of(op.type) if op.type != "i64" else 1

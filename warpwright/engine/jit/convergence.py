@@ -409,7 +409,7 @@ class Groups:
         alive = self._alive()
         missing = w.op(f"and {w.mask_type} {alive}, {w.op(f'xor {w.mask_type} {here}, -1')}")
         if w.flow.saved >> n & 1:
-            return self._complete_by_groups(wanted, arrived, here, missing)
+            return self._complete_by_groups(wanted, arrived, missing)
         missing = w.splat(w.mask_type, missing)
         absent = w.op(f"and {w.vecmask} {wanted}, {missing}")
         complete = w.op(f"icmp eq {w.vecmask} {absent}, zeroinitializer")
@@ -631,7 +631,7 @@ class Groups:
         w.label(none)
         w.forget()
 
-    def _complete_by_groups(self, wanted: str, arrived: str, here: str, missing: str) -> str:
+    def _complete_by_groups(self, wanted: str, arrived: str, missing: str) -> str:
         """The arrived lanes whose groups are complete at a BSYNC whose masks may differ from lane to lane.
 
         In recursive code, lanes of several depths wait at one BSYNC: a lane that waits for an inner group without this

@@ -83,9 +83,9 @@ def _load_const(w: FunctionWriter, op: Op, args: list[Val], known: Known) -> Val
         return Val(op.type, known)
     key = w.number(op, args)
     if key is None:
-        return emit_load_const(w, op, args[0], known)
+        return emit_load_const(w, op, args[0])
     if key not in w.numbered:
-        w.numbered[key] = emit_load_const(w, op, args[0], known)
+        w.numbered[key] = emit_load_const(w, op, args[0])
     return w.numbered[key]
 
 

@@ -136,7 +136,7 @@ def geometry_stage(work: Work, rates: Rates, pipe: Pipe) -> None:
 
 
 @compiled_part
-def made_ready(work: Work, rates: Rates, pipe: Pipe, p: int) -> float:
+def made_ready(work: Work, pipe: Pipe, p: int) -> float:
     """The time at which a primitive has passed its programs; primitives leave in order."""
     g = work.primitives[p].geometry_warp
     if g >= 0:
@@ -161,7 +161,7 @@ def setup_stage(work: Work, rates: Rates, pipe: Pipe, until: float) -> None:
         at_raster = runs[pipe.next[COARSE]].primitive if pipe.next[COARSE] < len(runs) else p
         if p - at_raster > PRIMITIVE_QUEUE:
             return
-        come = made_ready(work, rates, pipe, p)
+        come = made_ready(work, pipe, p)
         if come == UNKNOWN:
             return
         begin = max(pipe.free[SETUP], come + rates.latency)
@@ -371,7 +371,7 @@ def next_event(work: Work, rates: Rates, pipe: Pipe) -> float:
         if pipe.out[w.cluster] < rates.vertex_buffer:
             soonest = min(soonest, pipe.free[INPUT])
     if pipe.next[SETUP] < len(work.primitives):
-        come = made_ready(work, rates, pipe, pipe.next[SETUP])
+        come = made_ready(work, pipe, pipe.next[SETUP])
         if come != UNKNOWN:
             soonest = min(soonest, max(pipe.free[SETUP], come + rates.latency))
     if pipe.next[COARSE] < len(work.runs) and work.runs[pipe.next[COARSE]].primitive < pipe.next[SETUP]:

@@ -124,7 +124,7 @@ def colour_sectors(
     return np.maximum(1, surface.whole_sectors // ratio)
 
 
-def depth_values(memory: VideoMemory, target: DepthTarget, elements: Bytes) -> npt.NDArray[np.float64]:
+def depth_values(target: DepthTarget, elements: Bytes) -> npt.NDArray[np.float64]:
     """Depths of elements as numbers: the format's integers or floats."""
     form = target.form
     raw = np.zeros(elements.shape[:-1], np.uint32)
@@ -167,7 +167,7 @@ def tile_depths(
     side: int,
 ) -> npt.NDArray[np.float64]:
     """Depths of tiles: (tiles, side, side, samples)."""
-    return depth_values(memory, target, _elements(memory, target, surface, tiles, samples, side))
+    return depth_values(target, _elements(memory, target, surface, tiles, samples, side))
 
 
 @compiled

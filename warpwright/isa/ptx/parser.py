@@ -386,7 +386,7 @@ class _Parser(Reader):
             self.scopes[-1].lists.append(name)
             function.targets[name] = tuple(names)
         elif self.accept(".callprototype"):
-            function.prototypes[self.own_label(name)] = self.call_prototype(function)
+            function.prototypes[self.own_label(name)] = self.call_prototype()
         else:
             function.statements.append(Label(self.own_label(name), line))
 
@@ -398,7 +398,7 @@ class _Parser(Reader):
         self.scopes[-1].labels[name] = own = f"{name}@{self.renamed}"
         return own
 
-    def call_prototype(self, function: Function) -> Prototype:
+    def call_prototype(self) -> Prototype:
         prototype = Prototype()
         if self.at("("):
             prototype.results = self.formals()

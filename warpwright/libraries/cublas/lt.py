@@ -16,7 +16,7 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import state
 from warpwright.libraries.calls import entry, invalid, unsupported
 from warpwright.libraries.cublas import product_kernels, products
-from warpwright.libraries.cublas.handles import Handle, handle_of
+from warpwright.libraries.cublas.handles import handle_of
 from warpwright.libraries.cublas.level3 import scale_type
 from warpwright.libraries.cublas.products import Matrix, Product, Scalar
 from warpwright.libraries.cublas.vectors import row_sums
@@ -274,7 +274,7 @@ Matmul = namedtuple(
 
 @entry("cublasLtMatmul", record=Matmul)
 def matmul(call: Matmul) -> None:
-    handle = handle_of(call.number)
+    handle_of(call.number)  # refuses a number that is none
     described = _attributes(call.descriptor, "product descriptor")
     layouts = [_attributes(x, "matrix layout") for x in (call.a_layout, call.b_layout, call.c_layout, call.d_layout)]
     product = _product(described, layouts, (call.a, call.b, call.c, call.d))
@@ -282,10 +282,10 @@ def matmul(call: Matmul) -> None:
     product.alpha = Scalar.read(call.alpha, product.scale_type, on_device)
     product.beta = Scalar.read(call.beta, product.scale_type, on_device)
     product_kernels.run(product, call.stream)
-    _bias_gradient(handle, product, described, call.stream)
+    _bias_gradient(product, described, call.stream)
 
 
-def _bias_gradient(handle: Handle, product: Product, descriptor: Attributes, stream: int) -> None:
+def _bias_gradient(product: Product, descriptor: Attributes, stream: int) -> None:
     """The sums that an epilogue leaves where a bias would be."""
     epilogue, place = descriptor.number(_EPILOGUE, 1), descriptor.number(_BIAS)
     if not epilogue & (_EPILOGUE_BGRAD | _EPILOGUE_BGRAD_A | _EPILOGUE_BGRAD_B):

@@ -321,7 +321,7 @@ class DebuggedExecution(InterpretedExecution):
         if self.controller.pausing and self._note is None and self._target is None:
             self.controller.pausing = False
             return _Seen(clock, focus, Stop("pause"))
-        hit = self._hit(focus, warp, index, lanes) if index in self._at else None
+        hit = self._hit(focus, index, lanes) if index in self._at else None
         if hit is not None:
             return hit
         if self._reached(focus, warp, index, lanes):
@@ -331,7 +331,7 @@ class DebuggedExecution(InterpretedExecution):
             return _Seen(clock, own, Stop(self._why), index)
         return None
 
-    def _hit(self, focus: Focus, warp: WarpState, index: int, lanes: npt.NDArray[Any]) -> _Seen | None:
+    def _hit(self, focus: Focus, index: int, lanes: npt.NDArray[Any]) -> _Seen | None:
         """The breakpoints of an instruction whose conditions hold for one of the lanes."""
         numbers, stopping = [], focus
         for one in self._at[index]:

@@ -46,11 +46,11 @@ def goal(command: Command, program: Any, index: int | None, line: Line | None) -
         return lambda *_: False
     start = function_of(program, index) if index is not None else 0
 
-    def own(at: Focus, warp: WarpState, lanes: npt.NDArray[Any]) -> bool:
+    def own(at: Focus, lanes: npt.NDArray[Any]) -> bool:
         return (at.block, at.warp) == (focus.block, focus.warp) and bool(lanes[focus.lane])
 
     def reached(at: Focus, warp: WarpState, i: int, lanes: npt.NDArray[Any]) -> bool:
-        if not own(at, warp, lanes):
+        if not own(at, lanes):
             return False
         if command.word == "advance":
             return i in command.at

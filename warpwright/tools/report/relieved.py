@@ -238,14 +238,14 @@ def candidates(run: Run) -> list[Resource]:
     a = attribute(run)
     weights: dict[str, float] = {}
     found: dict[str, Resource] = {}
-    for resource, weight in _evidence(run, a, chip):
+    for resource, weight in _evidence(run, a):
         found[resource.title] = resource
         weights[resource.title] = max(weights.get(resource.title, 0.0), weight)
     order = sorted(found, key=lambda title: -weights[title])
     return [found[title] for title in order if _possible(found[title], chip)][:MOST_RELIEVED]
 
 
-def _evidence(run: Run, a: Attribution, chip: Chip) -> Iterable[tuple[Resource, float]]:
+def _evidence(run: Run, a: Attribution) -> Iterable[tuple[Resource, float]]:
     if a.overhead_cycles >= LEAST_WAIT * a.cycles:
         yield LAUNCH, a.overhead_cycles / a.cycles
     for bound in a.bounds:

@@ -187,7 +187,7 @@ class _Nv50Assembler(Assembler):
         if step.instruction is not None:
             selector.line = self.line_of(step.instruction)
         first = len(selector.code.instructions)
-        ops = [self.resolved(unit, op) for op in step.ops]
+        ops = [self.resolved(op) for op in step.ops]
         try:
             if step.returns_to:
                 last = ops.pop()
@@ -213,7 +213,7 @@ class _Nv50Assembler(Assembler):
             ):
                 i.label = place_label(unit, i.label)
 
-    def resolved(self, unit: Unit, op: Op) -> Op:
+    def resolved(self, op: Op) -> Op:
         """An operation whose attribute names are resolved."""
         if isinstance(op.attr, FrameSize):
             return op._replace(attr=self.units[op.attr.function].frame.aligned_bytes)
