@@ -23,6 +23,11 @@ KERNEL(sleeps_in_steps) {
     }
     *out = 1;
 }
+#define SLEEP_LONGER(what) { auto t = now(); while (!(what)) __nanosleep((now() - t) / 4); }
+KERNEL(acts_between) { SLEEP_LONGER(*flag); *out = 1; atomicAdd(out + 1, 1); SLEEP_LONGER(flag[1]); }
+__device__ __noinline__ int looks(volatile int *flag) { return *flag & 1; }
+KERNEL(calls_in_both) { SLEEP_LONGER(looks(flag)); *out = 1; SLEEP_LONGER(looks(flag + 1)); }
+KERNEL(writes_between_rounds) { for (int i = 0; i < 100; i++) { SLEEP_LONGER(flag[i]); out[i] = 1; } }
 KERNEL(measures_all) { auto t = now(); while (!*flag) { } *out = (int)(now() - t); }
 KERNEL(gives_up) { auto t = now(); while (!*flag && now() - t < 1000000) { } *out = 1; }
 KERNEL(delays) { auto t = clock64(); while (clock64() - t < 1000000) { } *out = *flag; }
@@ -33,7 +38,10 @@ KERNEL(leaves_by_count) { int n = 0; auto t = now(); while (!*flag) { if (now() 
 KERNEL(barriers_when_late) { auto t = now(); while (!*flag) { if (now() - t > 1000) __syncthreads(); } *out = 1; }
 KERNEL(returns_late) { auto t = now(); while (!*flag) { if (now() - t > 1000) return; } *out = 1; }
 """
-DELAYED = {"no_clock", "sleeps_longer", "sleeps_in_steps", "measures_all"}
+DELAYED = {
+    *("no_clock", "sleeps_longer", "sleeps_in_steps", "measures_all"),
+    *("acts_between", "calls_in_both", "writes_between_rounds"),
+}
 
 
 @pytest.mark.ci

@@ -12,11 +12,12 @@ Clocks read outside of loops are part of the state that recurs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from warpwright.engine.blocks import BasicBlock, basic_blocks, is_clock
 from warpwright.engine.jit.flow import post_dominators, within_functions
+from warpwright.engine.jit.flow_graph import cycles
 from warpwright.isa.effects import Effect, register_effects
 from warpwright.isa.ops import OPS, Lowered, Op
 from warpwright.isa.program import Program
@@ -78,8 +79,10 @@ class _Clocks:
     def __init__(self, program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicBlock]) -> None:
         self.program, self.lowered, self.blocks = program, lowered, blocks
         self.inner = within_functions(program, blocks, lowered)
-        self.in_loops = _in_loops(blocks)
+        self.calls = self._calls()
+        self.in_loops = self._in_loops()
         self.steps = [_step(low) for low in lowered]
+        self.ways = self._ways()
         self.writes: set[int] = set()
         """Instructions in loops that write timed values."""
         self.chosen: set[int] = set()
@@ -94,7 +97,7 @@ class _Clocks:
                 return False
             if not branches:
                 return True
-            dominators = dominators or post_dominators(self.inner)
+            dominators = dominators or self._post_dominators()
             before = len(self.chosen)
             for branch in branches:
                 between = self._between(branch, dominators[branch])
@@ -125,16 +128,17 @@ class _Clocks:
                         self.writes.add(index)
                 elif not step.guarded:
                     now -= step.writes
-            for successor in block.successors:
+            for successor, called, back in self.ways[block.number]:
+                leaves = now & called if back else now - called
                 before = timed[successor]
-                if before is None or not now <= before:
-                    timed[successor] = now | (before or set())
+                if before is None or not leaves <= before:
+                    timed[successor] = leaves | (before or set())
                     work.append(successor)
         return sorted(found)
 
     def _between(self, branch: int, meeting: int) -> set[int] | None:
         """The blocks between a branch and the block where its paths meet; None if they do not, or if the branch is among them."""
-        if meeting < 0:
+        if not 0 <= meeting < len(self.blocks):
             return None
         found, work = set[int](), [s for s in self.blocks[branch].successors if s != meeting]
         while work:
@@ -148,30 +152,68 @@ class _Clocks:
             work += ways - {meeting}
         return found
 
-    def _returns(self, number: int) -> bool:
-        block = self.blocks[number]
-        return self.program.instructions[block.first + block.count - 1].opcode in RETURNS
+    def _in_loops(self) -> set[int]:
+        """Blocks that a warp can have executed between two visits of one place: those of loops, and of functions that loops call.
 
+        A block between two loops is not among them, also where both call the same function: a call returns to where it came from.
+        """
+        ways = [(*self.inner[b.number], *self.calls[b.number]) for b in self.blocks]
+        cycle = cycles(ways)
+        found = {n for n, following in enumerate(ways) if any(cycle[s] == cycle[n] for s in following)}
+        return found | self._reached(entry for number in found for entry in self.calls[number])
 
-def _in_loops(blocks: Sequence[BasicBlock]) -> set[int]:
-    """Blocks from which a loop is reached and that are reached from one; all blocks of loops are among them."""
-    successors = {b.number: set(b.successors) for b in blocks}
-    predecessors: dict[int, set[int]] = {b.number: set() for b in blocks}
-    for number, following in successors.items():
-        for one in following:
-            predecessors[one].add(number)
-    left = set(successors)
-    for forward, backward in ((successors, predecessors), (predecessors, successors)):
-        counts = {n: len(forward[n] & left) for n in left}
-        work = [n for n in left if not counts[n]]
+    def _post_dominators(self) -> list[int]:
+        """Each block's immediate post-dominator within its function, -1 for none; a guarded exit, which leads out of a loop as well, leads to one more block."""
+        out = len(self.blocks)
+        ends = [self.lowered[self._last(b.number)] for b in self.blocks]
+        ways = [
+            (*inner, out) if end.guard is not None and any(op.name == "exit" for op in end.ops) else inner
+            for inner, end in zip(self.inner, ends, strict=True)
+        ]
+        return post_dominators([*ways, ()])
+
+    def _calls(self) -> list[set[int]]:
+        """For each block, the blocks with which the functions begin that it calls."""
+        return [
+            set() if self._returns(b.number) else set(b.successors) - set(self.inner[b.number]) for b in self.blocks
+        ]
+
+    def _reached(self, entries: Iterable[int]) -> set[int]:
+        """The blocks of the functions that begin with some blocks, and of those that they call."""
+        found, work = set[int](), list(entries)
         while work:
-            gone = work.pop()
-            left.discard(gone)
-            for other in backward[gone] & left:
-                counts[other] -= 1
-                if not counts[other]:
-                    work.append(other)
-    return left
+            number = work.pop()
+            if number not in found:
+                found.add(number)
+                work += (*self.inner[number], *self.calls[number])
+        return found
+
+    def _ways(self) -> list[list[tuple[int, frozenset[Effect], bool]]]:
+        """The blocks that may follow each block: block, values that a called function writes, and whether the way leads back from that function.
+
+        What a function writes reaches the return site from its end, all else from the call, so that a function that is called in several places does not mix
+        their values.
+        """
+        nothing: frozenset[Effect] = frozenset()
+        ways = [[(successor, nothing, False) for successor in self.calls[b.number]] for b in self.blocks]
+        for call, entries in enumerate(self.calls):
+            body = self._reached(entries)
+            places = [i for n in body for i in range(self.blocks[n].first, self.blocks[n].first + self.blocks[n].count)]
+            written = nothing.union(*(self.steps[i].writes for i in places))
+            for site in self.inner[call]:
+                ends = [n for n in body if self._returns(n) and site in self.blocks[n].successors]
+                always = bool(ends) and self.lowered[self._last(call)].guard is None
+                ways[call].append((site, written if always else nothing, False))
+                for end in ends:
+                    ways[end].append((site, written, True))
+        return ways
+
+    def _last(self, number: int) -> int:
+        """The index of a block's last instruction."""
+        return self.blocks[number].first + self.blocks[number].count - 1
+
+    def _returns(self, number: int) -> bool:
+        return self.program.instructions[self._last(number)].opcode in RETURNS
 
 
 def _effect(op: Op) -> str:

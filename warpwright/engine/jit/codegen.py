@@ -150,7 +150,7 @@ def _source_digest() -> str:
     folder = Path(__file__).parent
     above = folder.parent
     names = (
-        *("abi.py", "blocks.py", "matrix_fragments.py", "silicon_mma.py"),
+        *("abi.py", "blocks.py", "clock_uses.py", "lane_positions.py", "matrix_fragments.py", "silicon_mma.py"),
         *("silicon_mufu.py", "data/mufu.npz", "spin_loops.py", "reconvergence.py"),
     )
     return source_digest((folder, *(above / name for name in names)))
