@@ -15,7 +15,8 @@ from warpwright.native.direct import entry
 from warpwright.native.intrinsics import words
 from warpwright.timing import SOURCES
 from warpwright.timing import state as s
-from warpwright.timing.exchange import depart, gpc_at, requests_to_serve, serve_group, take_back
+from warpwright.timing.exchange import depart, requests_to_serve, serve_group, take_back
+from warpwright.timing.numbered_units import gpc_at
 from warpwright.timing.reset import LaunchSizes, initial_state
 
 

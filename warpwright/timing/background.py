@@ -16,6 +16,7 @@ from warpwright.timing.access_policy import in_window
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.l2 import counterpart, counters, find, is_far, used, used_copy, written
 from warpwright.timing.links import ALONE, atomic_line, place_of, read_line, write_line
+from warpwright.timing.numbered_units import sm_at
 
 SECTOR_WORK = 32
 """Work is counted in instructions; each requested sector counts as this many, so that untimed blocks send requests when timed ones do."""
@@ -119,7 +120,7 @@ def work_of_timed(m: Any) -> int:
     stored = 1
     joined = 0
     for index in range(m[s.chip.sms]):
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        sm = sm_at(m, index)
         asked += m[sm.load_sectors]
         hits += m[sm.load_hits]
         stored += m[sm.store_sectors]

@@ -12,6 +12,7 @@ from typing import Any
 from warpwright.engine.abi import BLOCK, WARP
 from warpwright.native.intrinsics import core, peek, poke
 from warpwright.timing import state as s
+from warpwright.timing.numbered_units import sm_at
 from warpwright.timing.warp import mark, settle, warp_at
 
 RANK, MEMBERS = BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
@@ -76,7 +77,7 @@ def slot_of(m: Any, pointer: int) -> tuple[s.SM, s.BlockSlot]:
     """The SM region and the block slot's fields of a BLOCK structure, in a launch of clusters."""
     k = first_kernel(m)
     index = (pointer - m[k.block_base]) // BLOCK_BYTES
-    sm = s.SM(m[s.chip.sm_first] + index // m[k.blocks_per_sm] * m[s.chip.sm_slots])
+    sm = sm_at(m, index // m[k.blocks_per_sm])
     return sm, sm.blocks[index % m[k.blocks_per_sm]]
 
 
@@ -96,7 +97,7 @@ def roomiest_gpc(m: Any, count: int) -> int:
         free = 0
         for i in range(m[s.chip.sms]):
             if m[gpc_of + i] == gpc:
-                free += room(m, s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots]))
+                free += room(m, sm_at(m, i))
         if free > most:
             most = free
             best = gpc
@@ -109,7 +110,7 @@ def roomiest_sm(m: Any, gpc: int) -> s.SM:
     most = 0
     best = s.SM(-1)
     for index in range(m[s.chip.sms]):
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        sm = sm_at(m, index)
         free = room(m, sm)
         if m[m[s.chip.gpc_of_sm] + index] == gpc and free > most:
             most = free
@@ -204,7 +205,7 @@ def judge_clusters(m: Any, code: Any, end: int) -> None:
     m[s.chip.cluster_events] = 0
     k = first_kernel(m)
     for i in range(m[s.chip.sms]):
-        sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
+        sm = sm_at(m, i)
         if m[sm.resident] == 0:
             continue  # it holds values of an earlier launch
         for block in range(m[k.blocks_per_sm]):

@@ -22,6 +22,7 @@ from warpwright.timing.clusters import (
     roomiest_gpc,
     roomiest_sm,
 )
+from warpwright.timing.numbered_units import sm_at
 from warpwright.timing.residency import (
     arrive,
     bring_code,
@@ -265,7 +266,7 @@ def fill_idle_chip(m: Any, k: s.Kernel, time: int) -> None:
     for i in range(m[k.first_blocks]):
         if m[k.next_block] >= m[k.blocks]:
             return
-        sm = s.SM(m[s.chip.sm_first] + m[m[k.first_places] + i] * m[s.chip.sm_slots])
+        sm = sm_at(m, m[m[k.first_places] + i])
         send(m, k, sm, m[sm.resident], turn(m, time, m[s.chip.first_interval]), m[s.chip.block_start])
 
 
@@ -335,7 +336,7 @@ def sort_ended(m: Any) -> int:
 @core
 def ended_on(m: Any, key: int) -> s.SM:
     """The SM of an ended block in the dispatcher's scratch."""
-    return s.SM(m[s.chip.sm_first] + ((key >> 8) & 0xFFF) * m[s.chip.sm_slots])
+    return sm_at(m, (key >> 8) & 0xFFF)
 
 
 @core

@@ -26,6 +26,7 @@ from warpwright.timing.crossbar import (
 )
 from warpwright.timing.intrinsics import oldest_way
 from warpwright.timing.l2 import group_of
+from warpwright.timing.numbered_units import gpc_at, sm_at
 from warpwright.timing.runs import length_of, number_of, run_back_to_gpc, serve_run
 from warpwright.timing.warp import mark
 
@@ -63,7 +64,7 @@ def count_of(word: int) -> int:
 @core
 def sm_of(m: Any, word: int) -> s.SM:
     """The SM of a list's word."""
-    return s.SM(m[s.chip.sm_first] + index_of(word) * m[s.chip.sm_slots])
+    return sm_at(m, index_of(word))
 
 
 @core
@@ -79,12 +80,6 @@ def in_run(m: Any, word: int) -> bool:
         return False
     sm = sm_of(m, word)
     return length_of(m, sm, number_of(m, sm, place_of(word))) > 1
-
-
-@core
-def gpc_at(m: Any, gpc: int) -> s.Gpc:
-    """The fields of a GPC."""
-    return s.Gpc(m[s.chip.gpc_fields] + gpc * s.Gpc.size)
 
 
 @core
@@ -125,7 +120,7 @@ def sort_few(m: Any, g: s.Gpc, begin: int, order: int) -> None:
         if turn >= sms:
             continue
         index = first + turn
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        sm = sm_at(m, index)
         for j in range(m[sm.requests]):
             r = s.Request(sm + requests + j * s.Request.size)
             for k in range(length_of(m, sm, j)):
@@ -148,7 +143,7 @@ def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
         m[buckets + i] = 0
     first, last = m[g.first], m[g.end]
     for index in range(first, last):
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        sm = sm_at(m, index)
         for j in range(m[sm.requests]):
             late = m[s.Request(sm + requests + j * s.Request.size).time] - begin
             for k in range(length_of(m, sm, j)):
@@ -162,7 +157,7 @@ def sort_many(m: Any, gpc: int, g: s.Gpc, begin: int, order: int) -> None:
         if turn >= last - first:
             continue
         index = first + turn
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        sm = sm_at(m, index)
         for j in range(m[sm.requests]):
             r = s.Request(sm + requests + j * s.Request.size)
             for k in range(length_of(m, sm, j)):
@@ -207,7 +202,7 @@ def merge_runs(m: Any, g: s.Gpc, begin: int, order: int) -> int:
     width = turns(sms)
     draw = window_draw(begin)
     for index in range(first, first + sms):
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        sm = sm_at(m, index)
         m[sm.listed] = 0
         m[sm.listed_of_run] = 0
     words = 0
@@ -219,7 +214,7 @@ def merge_runs(m: Any, g: s.Gpc, begin: int, order: int) -> int:
             turn = sm_in_turn(draw, k, width)
             if turn >= sms:
                 continue
-            sm = s.SM(m[s.chip.sm_first] + (first + turn) * m[s.chip.sm_slots])
+            sm = sm_at(m, first + turn)
             found = next_word(m, sm, begin)
             if found >> _LATE < word >> _LATE:
                 limit = word >> _LATE
@@ -232,7 +227,7 @@ def merge_runs(m: Any, g: s.Gpc, begin: int, order: int) -> int:
         more = min(count_of(word), limit - (word >> _LATE)) - 1
         m[order + words] = (word & ~(_RUN << _MORE)) | more << _MORE | taken << _SM
         words += 1
-        sm = s.SM(m[s.chip.sm_first] + taken * m[s.chip.sm_slots])
+        sm = sm_at(m, taken)
         if more + 1 == count_of(word):
             m[sm.listed] += 1
             m[sm.listed_of_run] = 0
@@ -264,7 +259,7 @@ def count_requests(m: Any, g: s.Gpc) -> None:
     latest = m[s.chip.now]
     requests = m[s.chip.requests_at]
     for index in range(m[g.first], m[g.end]):
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        sm = sm_at(m, index)
         total += m[sm.requests] + m[sm.repeated]
         last = 0
         for j in range(m[sm.requests]):

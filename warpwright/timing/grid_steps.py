@@ -11,6 +11,7 @@ from typing import Any
 from warpwright.engine.abi import TAG_POLICY, WARP, Status
 from warpwright.native.intrinsics import core, lowest_bit, peek, shift_right
 from warpwright.timing import state as s
+from warpwright.timing.numbered_units import sm_at
 from warpwright.timing.records import address_of, decode
 
 WARP_SLOTS = s.SM.fields["warps"].count
@@ -33,7 +34,7 @@ def work_of_grid(m: Any) -> int:
     """Thread instructions that the warps on the chip have executed, without polls (``is_poll``)."""
     work = 0
     for i in range(m[s.chip.sms]):
-        sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
+        sm = sm_at(m, i)
         if m[sm.resident]:
             for slot in range(WARP_SLOTS):
                 w = sm.warps[slot]

@@ -17,16 +17,11 @@ from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 from warpwright.timing.fetch import insert_in_set
 from warpwright.timing.l1 import invalidate
+from warpwright.timing.numbered_units import kernel_at, sm_at
 from warpwright.timing.warp import mark, settle, warp_at
 
 SETTLING_WINDOWS = 2
 """Windows after that of a write: it is served in that window or the next, and its SM gets the answer in the one after."""
-
-
-@core
-def kernel_at(m: Any, number: int) -> s.Kernel:
-    """A kernel's context."""
-    return s.Kernel(m[s.chip.kernels] + number * s.Kernel.size)
 
 
 @core
@@ -78,7 +73,7 @@ def at_its_share(m: Any, k: s.Kernel) -> bool:
     held = 0
     if m[k.most_sms]:
         for i in range(m[s.chip.sms]):
-            if has_client(m, s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots]), k):
+            if has_client(m, sm_at(m, i), k):
                 held += 1
     return m[k.most_sms] > 0 and held >= m[k.most_sms]
 
@@ -90,7 +85,7 @@ def roomiest(m: Any, k: s.Kernel) -> s.SM:
     best = s.SM(0)
     full = at_its_share(m, k)
     for i in range(m[s.chip.sms]):
-        sm = s.SM(m[s.chip.sm_first] + m[m[s.chip.sm_order] + i] * m[s.chip.sm_slots])
+        sm = sm_at(m, m[m[s.chip.sm_order] + i])
         if full and not has_client(m, sm, k):
             continue
         room = room_for(m, sm, k)
@@ -159,7 +154,7 @@ def bring_code(m: Any, k: s.Kernel, time: int) -> None:
     """A launch brings its first code to every SM's second level."""
     capacity = m[s.chip.l1i_lines]
     for i in range(m[s.chip.sms]):
-        cache = m[s.chip.sm_first] + i * m[s.chip.sm_slots] + m[s.chip.l1i_at]
+        cache = sm_at(m, i) + m[s.chip.l1i_at]
         for line in range(m[k.code_first], m[k.code_first] + m[k.code_lines]):
             if m[cache + 2 + capacity + line] >= s.INF:
                 insert_in_set(m, cache, line, time)
@@ -197,7 +192,7 @@ def count_let_go(m: Any, k: s.Kernel, time: int) -> None:
 def note_let_go(m: Any) -> None:
     """Between two windows: blocks that have let dependent grids begin."""
     for i in range(m[s.chip.sms]):
-        sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
+        sm = sm_at(m, i)
         if m[sm.let_go] == 0:
             continue
         m[sm.let_go] = 0
@@ -212,7 +207,7 @@ def note_let_go(m: Any) -> None:
 def release_waiting(m: Any, code: Any, k: s.Kernel, end: int) -> None:
     """Let the warps of a kernel continue that wait for preceding grids."""
     for i in range(m[s.chip.sms]):
-        sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
+        sm = sm_at(m, i)
         for block in range(s.MAX_BLOCKS):
             b = sm.blocks[block]
             if m[b.active] == 0 or m[b.kernel] != k:
@@ -240,7 +235,7 @@ def settle_kernels(m: Any, code: Any, idle: bool, end: int) -> None:
         if m[k.settles] == 0:
             for index in range(m[s.chip.sms]):
                 if (m[k.ran_on[index >> 6]] >> (index & 63)) & 1:
-                    sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+                    sm = sm_at(m, index)
                     m[k.finish] = max(m[k.finish], m[sm.written])
             end_kernel(m, code, k, end)
 

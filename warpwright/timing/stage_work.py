@@ -17,7 +17,8 @@ from warpwright.timing import SOURCES
 from warpwright.timing import state as s
 from warpwright.timing.dispatcher import start_block
 from warpwright.timing.dram import dram_read, dram_write
-from warpwright.timing.residency import empty_slot, kernel_at, move_in
+from warpwright.timing.numbered_units import kernel_at, sm_at
+from warpwright.timing.residency import empty_slot, move_in
 
 START_KERNEL, START_BLOCK, START_SM, START_TIME = range(4)
 START_WORDS = 4
@@ -33,7 +34,7 @@ def start_warps(state: Any, rows: Any, count: int) -> int:
     for i in range(count):
         row = i * START_WORDS
         k = kernel_at(m, given[row + START_KERNEL])
-        sm = s.SM(m[s.chip.sm_first] + given[row + START_SM] * m[s.chip.sm_slots])
+        sm = sm_at(m, given[row + START_SM])
         time = max(given[row + START_TIME], m[s.chip.now])
         move_in(m, sm, k)
         m[s.chip.on_chip] += 1

@@ -18,6 +18,7 @@ from warpwright.timing.grid_steps import (
     place_of,
     work_of_grid,
 )
+from warpwright.timing.numbered_units import sm_at
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK
 from warpwright.timing.warp import BAR_ID, BARRIER, EXIT, complete, count_arrival, end_warp, run_function, warp_at
 
@@ -114,7 +115,7 @@ def run_rest(m: Any, turns: int) -> int:
     for _ in range(turns):
         outcome = ENDED
         for i in range(m[s.chip.sms]):
-            sm = s.SM(m[s.chip.sm_first] + i * m[s.chip.sm_slots])
+            sm = sm_at(m, i)
             if m[sm.resident]:
                 here = turn_of_sm(m, sm)
                 if here == STOPPED:

@@ -10,9 +10,10 @@ from warpwright.timing.clusters import judge_clusters
 from warpwright.timing.constant import share_constants
 from warpwright.timing.crossbar import SHORT_WINDOWS_FOR_CYCLES
 from warpwright.timing.dispatcher import admit, first_blocks, replace_blocks
-from warpwright.timing.exchange import depart, gpc_at, take_back
+from warpwright.timing.exchange import depart, take_back
 from warpwright.timing.links import share_links
-from warpwright.timing.residency import begin_kernel, kernel_at, note_let_go, settle_kernels
+from warpwright.timing.numbered_units import gpc_at, kernel_at
+from warpwright.timing.residency import begin_kernel, note_let_go, settle_kernels
 from warpwright.timing.sm import approach_sub_cores, approach_warps, run_sm
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK, use_range
 
