@@ -72,7 +72,7 @@ def sides_of(folder: Path, path: Path, sides: Iterable[str], gpu: str, seconds: 
 def prepare_shared(gpu: str, cache: Path) -> None:
     """Create what all kernels share (the driver's library and the engine's functions), so that no test pays for it."""
     command = [sys.executable, "-m", "warpwright.cli", "run", "--gpu", gpu, "--timing", "off", sys.executable, "-c"]
-    program = "from warpwright.engine.jit.codegen import shared_library; shared_library()"
+    program = "from warpwright.engine.jit.shared_library import shared_library; shared_library()"
     cache.mkdir()
     _, text = run([*command, program], HOME, 600, {"WARPWRIGHT_CACHE": str(cache)})
     if not any(cache.iterdir()):

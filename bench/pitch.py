@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from warpwright.engine.jit.codegen import load_object, make_target, to_object
+from warpwright.engine.jit.object_code import load_object, make_target, to_object
 
 ROWS, LINES, REPEATS = 512, 2, 2000
 UNROLLED = 16

@@ -111,7 +111,9 @@ _OURS = (
     ("decode", "warpwright.engine.kernels.lowered_of"),
     ("write", "warpwright.engine.kernels.compile_kernel"),
     ("generate", "warpwright.engine.jit.codegen.to_object"),
+    ("generate", "warpwright.engine.jit.shared_library.to_object"),
     ("attach", "warpwright.engine.jit.codegen.load_object"),
+    ("attach", "warpwright.engine.jit.shared_library.load_object"),
     ("run", "warpwright.run_launch.launch_packed"),
 )
 

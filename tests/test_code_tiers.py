@@ -151,7 +151,7 @@ def test_optimised_code_on_disk_is_taken_at_once(
     gpu, module = built
     z = gpu.array(np.ones(64, np.float32))
     p = Prepared(gpu, module, "divide", 2, 32, [64, z, z, z])
-    monkeypatch.setattr(jit, "_disk", lambda: DiskCache(tmp_path))
+    monkeypatch.setattr(jit, "object_cache", lambda: DiskCache(tmp_path))
     monkeypatch.setattr(jit, "_memory", {})
 
     def compiled(is_quick: bool) -> jit.CompiledKernel:

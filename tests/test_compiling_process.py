@@ -17,8 +17,10 @@ import warpwright as ww
 from warpwright.engine.cancellation import cancellable
 from warpwright.engine.execute import Cancelled
 from warpwright.engine.jit import codegen, compiling_process
+from warpwright.engine.jit.shared_library import shared_library
 from warpwright.native import tiered
 from warpwright.session import session
+from warpwright.toolchain.cache import DiskCache
 
 SOURCE = """
 extern "C" __global__ void scale(int *a, int n) {{
@@ -35,11 +37,11 @@ def _every_text_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _launcher(monkeypatch: pytest.MonkeyPatch, folder: Path, factor: int) -> tuple[ww.Kernel, ww.DeviceArray]:
     """A kernel without code on disk, and an array of 32 ones."""
-    cache = codegen.DiskCache(folder)
-    monkeypatch.setattr(codegen, "_disk", lambda: cache)
+    cache = DiskCache(folder)
+    monkeypatch.setattr(codegen, "object_cache", lambda: cache)
     monkeypatch.setattr(codegen, "_memory", {})
     gpu = ww.GPU("v100", timing="off", engine="compiled")
-    codegen.shared_library(None, 32)  # compiled here, whatever else a test forbids
+    shared_library(None, 32)  # compiled here, whatever else a test forbids
     return gpu.compile(SOURCE.format(factor))["scale"], gpu.array(np.ones(32, np.int32))
 
 
@@ -128,7 +130,7 @@ def test_processes_that_need_code_at_once_generate_it_once(monkeypatch: pytest.M
     """A launch waits for the process that holds the lock of its code's entry, and uses the code that it has generated."""
     kernel, array = _launcher(monkeypatch, tmp_path, 15)
     monkeypatch.setenv("WARPWRIGHT_BACKGROUND", "0")
-    cache = codegen._disk()
+    cache = codegen.object_cache()
     alone, others = cache.alone, []
 
     @contextmanager
@@ -139,9 +141,9 @@ def test_processes_that_need_code_at_once_generate_it_once(monkeypatch: pytest.M
         with alone(kind, key):
             yield
 
-    other = codegen.DiskCache(tmp_path / "other")
+    other = DiskCache(tmp_path / "other")
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(codegen, "_disk", lambda: other)
+        elsewhere.setattr(codegen, "object_cache", lambda: other)
         kernel[1, 32](array, 2)
     assert set(array.get()) == {226}
     monkeypatch.setattr(codegen, "_memory", {})

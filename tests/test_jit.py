@@ -306,10 +306,11 @@ def test_an_endless_kernel_can_be_cancelled() -> None:
 
 def test_object_code_comes_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from warpwright.engine.jit import codegen as jit
+    from warpwright.toolchain.cache import DiskCache
 
     p = prepare(SPIN, "same_warp", 1, 32, np.zeros(1, np.int32), np.zeros(1, np.int32))
-    store = jit.DiskCache(tmp_path)
-    monkeypatch.setattr(jit, "_disk", lambda: store)
+    store = DiskCache(tmp_path)
+    monkeypatch.setattr(jit, "object_cache", lambda: store)
     monkeypatch.setattr(jit, "_memory", {})
     first = compile_kernel(p.program, p.lowered, (32, 1, 1), trace=False)
     monkeypatch.setattr(jit, "_memory", {})

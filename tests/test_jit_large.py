@@ -11,7 +11,7 @@ import warpwright as ww
 from tests.test_jit import Prepared
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.jit import codegen as jit
-from warpwright.engine.jit import storage
+from warpwright.engine.jit import object_code, storage
 
 SOURCE = """
 extern "C" __global__ void mixed(int n, const float *x, float *y, double *z, int *counts) {
@@ -59,13 +59,13 @@ class Mixed:
 def test_large_functions_give_the_same_bits(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """Beyond either limit, variables stay in memory."""
     mixed = Mixed()
-    monkeypatch.setattr(jit, "LARGE_TEXT", 0)
+    monkeypatch.setattr(object_code, "LARGE_TEXT", 0)
     results, sizes = [], []
-    for most in (getattr(jit, limit), 0):
-        monkeypatch.setattr(jit, limit, most)
+    for most in (getattr(object_code, limit), 0):
+        monkeypatch.setattr(object_code, limit, most)
         kernel = mixed.compiled(trace=False)
         results.append(mixed.results(kernel))
-        sizes.append(len(jit.to_object(kernel.ir, jit.make_target())))
+        sizes.append(len(object_code.to_object(kernel.ir, object_code.make_target())))
     assert results[0] == results[1]
     assert sizes[0] < sizes[1], "the second was generated without registers"
     assert any(results[0][1])

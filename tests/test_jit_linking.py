@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 
 import warpwright as ww
-from warpwright.engine.jit import codegen as jit
+from warpwright.engine.jit import codegen, object_code, shared_library
 
 PLT32 = 4
 SHORT = {2, PLT32, 9, 10, 11, 41, 42}
@@ -41,18 +41,19 @@ def short_references(data: bytes) -> list[str]:
 
 
 @pytest.mark.skipif(
-    "x86" not in jit.make_target(None).triple, reason="AArch64's sections are kept together by llvmlite"
+    "x86" not in object_code.make_target(None).triple, reason="AArch64's sections are kept together by llvmlite"
 )
 def test_no_section_refers_to_another_by_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     objects: list[bytes] = []
-    load = jit.load_object
+    load = object_code.load_object
 
     def keep(data: bytes, target: Any) -> Any:
         objects.append(data)
         return load(data, target)
 
-    monkeypatch.setattr(jit, "load_object", keep)
-    shared = jit.Library(jit.make_target(None), 32)
+    for module in (codegen, shared_library):
+        monkeypatch.setattr(module, "load_object", keep)
+    shared = shared_library.Library(object_code.make_target(None), 32)
     shared.link(["ww_mufu_rcp"])
     gpu = ww.GPU("h200", timing="off")
     kernel = gpu.compile("""
@@ -77,8 +78,8 @@ def test_no_section_refers_to_another_by_32_bits(monkeypatch: pytest.MonkeyPatch
     assert [place for data in objects for place in short_references(data)] == []
 
 
-@pytest.mark.skipif("x86" not in jit.make_target(None).triple, reason="the assembly is x86-64's")
+@pytest.mark.skipif("x86" not in object_code.make_target(None).triple, reason="the assembly is x86-64's")
 def test_a_short_reference_is_found() -> None:
-    target = jit.make_target(None)
+    target = object_code.make_target(None)
     text = 'module asm ".text"\nmodule asm "callq far"\ndefine void @far() {\n  ret void\n}\n'
-    assert len(short_references(jit.to_object(text, target))) == 1
+    assert len(short_references(object_code.to_object(text, target))) == 1

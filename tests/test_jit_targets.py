@@ -15,8 +15,9 @@ from tests.kernels import case
 from warpwright.engine import kernels
 from warpwright.engine.blocks import basic_blocks
 from warpwright.engine.jit import shared_code, slow_path
-from warpwright.engine.jit.codegen import CodeOptions, TargetChoice, compile_kernel, make_target, optimise, write_module
+from warpwright.engine.jit.codegen import CodeOptions, TargetChoice, compile_kernel, write_module
 from warpwright.engine.jit.host_machine import AVX512, Registers
+from warpwright.engine.jit.object_code import make_target, optimise
 from warpwright.engine.jit.shape_inference import Setting
 from warpwright.engine.jit.wave import wave_of
 from warpwright.isa.sass.lower import lower

@@ -1,4 +1,4 @@
-"""Compiles common operations to machine code: analysis, LLVM text, LLVM's SROA pass, object code, cache.
+"""Compiles common operations to machine code: analysis, LLVM text, object code, cache.
 
 Object code is kept on disk (``toolchain/cache.py``) under a key of everything that determines it: the
 operations, the block shape, the options, this package's own source, llvmlite's version, the CPU and its features.
@@ -10,44 +10,40 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 import llvmlite
-import llvmlite.binding as llvm
 
 from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
 from warpwright.engine.blocks import BasicBlock, basic_blocks
 from warpwright.engine.cancellation import check_cancelled
 from warpwright.engine.clock_uses import judged
-from warpwright.engine.jit import compiling_process, shared_code, slow_path
+from warpwright.engine.jit import compiling_process, slow_path
 from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.code_tiers import SECONDS_PER_CHARACTER, Improvement
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow import make_flow
 from warpwright.engine.jit.flow_graph import Bits, Flow
 from warpwright.engine.jit.function_writer import FunctionWriter
-from warpwright.engine.jit.host_machine import AVX512, Registers, registers_of
+from warpwright.engine.jit.host_machine import AVX512, Registers
 from warpwright.engine.jit.lazy_compile import Layout, Whole, slow_path_blocks, without_joins
 from warpwright.engine.jit.live_ranges import Webs, find_webs
-from warpwright.engine.jit.named_cpu import check_cpu
+from warpwright.engine.jit.object_code import Target, load_object, make_target, to_object
 from warpwright.engine.jit.pair_fusion import widen
 from warpwright.engine.jit.remainders import reachable, remainders
 from warpwright.engine.jit.repeated_code import Repeats, forget, repeats_of
 from warpwright.engine.jit.rowwise import row_length
 from warpwright.engine.jit.shape_inference import Analysis, CodeForm, Setting, analyse
+from warpwright.engine.jit.shared_library import Library, compiler_digest, object_cache, shared_library
 from warpwright.engine.jit.stack import StackFunction
-from warpwright.engine.jit.wave import WIDTHS, wave_of
+from warpwright.engine.jit.wave import WIDTHS
 from warpwright.engine.lane_positions import SavedPositions
 from warpwright.engine.launch import bank0_layout
-from warpwright.environment import setting
 from warpwright.isa.ops import WARP_LANES, WARP_ONLY, Lowered
 from warpwright.isa.program import Program
-from warpwright.native.intrinsics import source_digest
-from warpwright.toolchain.cache import DiskCache, cache_key
+from warpwright.toolchain.cache import cache_key
 
 BANK_0_KNOWN_BYTES = 0x160
 """Words of constant bank 0 that every launch provides, in addition to the parameters."""
@@ -61,7 +57,6 @@ _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):
     # A forked child has no thread that would release LLVM's lock.
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-_engines: list[Any] = []
 _memory: dict[str, CompiledKernel] = {}
 
 
@@ -96,221 +91,6 @@ class CompiledKernel:
     """Replaces quickly generated code by optimised code; None if the code stays as it is."""
     idle: list[Any] = field(default_factory=list, repr=False)
     """Small workspaces of ended launches, kept for later ones (``jit/workspace.py``)."""
-
-
-@dataclass(slots=True)
-class Target:
-    """The machine for which code is generated."""
-
-    machine: Any
-    quick: Any
-    """The same machine, for which code is generated without optimisation."""
-    cpu: str
-    features: str
-    calls: slow_path.Calls
-    registers: Registers
-
-    @property
-    def triple(self) -> str:
-        """LLVM's triple of the machine."""
-        return str(self.machine.triple)
-
-
-@cache
-def _initialise() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
-
-
-@cache
-def make_target(cpu: str | None = None) -> Target:
-    """The host's target machine, or one for a named CPU (its own features only)."""
-    _initialise()
-    cpu = cpu or setting("CPU", check_cpu, None)
-    if cpu is None:
-        name = llvm.get_host_cpu_name()
-        features = llvm.get_host_cpu_features().flatten()
-        if llvm.get_process_triple().startswith("x86_64"):
-            # Warps benefit from 512-bit vectors whatever the CPU's tuning prefers. LLVM warns about the option on other machines.
-            features += ",-prefer-256-bit"
-        calls = slow_path.host_calls()
-    else:
-        name, features = cpu, ""
-        calls = slow_path.Calls(slow_path.host_calls().keeps_registers)
-    kind = llvm.Target.from_triple(llvm.get_process_triple())
-    options = {"cpu": name, "features": features, "jit": True, "reloc": "pic", "codemodel": "jitdefault"}
-    machine = kind.create_target_machine(opt=1, **options)
-    return Target(machine, kind.create_target_machine(opt=0, **options), name, features, calls, registers_of(machine))
-
-
-@cache
-def _source_digest() -> str:
-    """Digest of this package and its dependencies, because a change of the compiler changes the code."""
-    folder = Path(__file__).parent
-    above = folder.parent
-    names = (
-        *("abi.py", "blocks.py", "clock_uses.py", "lane_positions.py", "matrix_fragments.py", "silicon_mma.py"),
-        *("silicon_mufu.py", "data/mufu.npz", "spin_loops.py", "reconvergence.py"),
-    )
-    return source_digest((folder, *(above / name for name in names)))
-
-
-@cache
-def _disk() -> DiskCache:
-    return DiskCache()
-
-
-MOST_CHOICES = 1_000_000
-"""Maximum of (LLVM basic blocks times variables) for a function whose variables become registers.
-
-In larger functions, most of which have calls through pointers, groups of a warp may be at many places, and each
-variable would need a phi with as many values where the next group is selected.  Code generation would then take minutes
-(a kernel of Numba's run-time with 3,844 blocks and 875 variables: 4.7 s without the phis, more than 100 s with them).
-Such code waits for memory anyway, so optimising it does not pay (``memcpy_async`` of the CUDA headers on sm_70, 1,072
-instructions: 5 s instead of 28).
-"""
-
-MOST_PHIS, LARGE_TEXT = 10_000, 500_000
-"""Maximum number of phis of a module whose variables became registers, if its text had more than this many characters; beyond it they stay in memory.
-
-The time of code generation grows with about the square of their number: 59 barriers of a tile in straight-line code (1,744 LLVM blocks, 330 variables) have
-20,007 and take 20.5 s, 0.9 s in memory; 30 have 5,855 and take 2 s.
-"""
-MANY_CHOICES, FEWER_PHIS = 500_000, 5_000
-"""Modules in which LLVM basic blocks times variables exceed the first number have the second as their maximum of phis: four waits for a ``cuda::barrier`` on sm_70, traced (2,084 LLVM blocks, 307
-variables), have 7,575 phis and take 20 s, 2.4 s in memory.
-"""
-
-
-def optimise(module: Any, target: Target, variables: int) -> bool:
-    """Promote variables to registers, unless there are too many; the rest is left to code generation.  Returns whether
-    all functions are small."""
-    options = llvm.create_pipeline_tuning_options(speed_level=1)
-    builder = llvm.create_pass_builder(target.machine, options)
-    manager = llvm.create_new_function_pass_manager()
-    manager.add_sroa_pass()
-    small = True
-    for function in module.functions:
-        if function.is_declaration:
-            continue
-        if variables * sum(1 for _ in function.blocks) <= MOST_CHOICES:
-            manager.run(function, builder)
-        else:
-            small = False
-    return small
-
-
-def _parsed(text: str, target: Target) -> Any:
-    module = llvm.parse_assembly(text)
-    module.triple = target.triple
-    module.data_layout = str(target.machine.target_data)
-    return module
-
-
-def to_object(text: str, target: Target, whole: bool = False, is_large: bool = False, is_quick: bool = False) -> bytes:
-    """Object code of a module's text.
-
-    Args:
-        whole: run all of LLVM's passes, for code that is compiled only once.
-        is_large: run none of them; the variables are in memory anyway (``Storage.is_large``).
-        is_quick: promote variables to registers, but generate code without optimisation.
-    """
-    module = _parsed(text, target)
-    machine = target.quick if is_quick else target.machine
-    if whole:
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-    elif is_large or not optimise(module, target, text.count(" = alloca ")):
-        machine = target.quick
-    elif len(text) > LARGE_TEXT and _has_many_phis(module, text.count(" = alloca ")):
-        module, machine = _parsed(text, target), target.quick
-    data: bytes = machine.emit_object(module)
-    return data
-
-
-def _has_many_phis(module: Any, variables: int) -> bool:
-    """Whether generating code for a module whose variables became registers would take too long."""
-    choices = variables * sum(1 for function in module.functions for _ in function.blocks)
-    return str(module).count(" = phi ") > (FEWER_PHIS if choices > MANY_CHOICES else MOST_PHIS)
-
-
-def load_object(data: bytes, target: Target) -> Any:
-    """An execution engine that holds the code; kept alive for the process."""
-    empty = llvm.parse_assembly("")
-    machine = target.machine
-    # An engine copies its machine's options and does not keep the machine itself.
-    engine = llvm.create_mcjit_compiler(empty, machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-    engine.finalize_object()
-    _engines.append(engine)
-    return engine
-
-
-def _shared_object(name: str, lanes: int, text: Callable[[], str], target: Target) -> bytes:
-    """Object code that does not depend on a kernel: from the disk, or compiled with all passes."""
-    key = cache_key(
-        [
-            *(name, str(lanes)),
-            _source_digest(),
-            llvmlite.__version__,
-            target.cpu,
-            target.features,
-            slow_path.vector_level(),
-            target.triple,
-        ]
-    )
-    return _disk().made("object", key, lambda: to_object(text(), target, whole=True))
-
-
-class Library:
-    """Addresses of the functions that kernels share, for one target; each is loaded when a kernel first needs it."""
-
-    linked: Library | None = None
-    """The engine by which LLVM's linker finds functions by name."""
-
-    def __init__(self, target: Target, lanes: int) -> None:
-        self.target = target
-        self.wave = wave_of(lanes)
-        self.addresses: dict[str, int] = {}
-        self.add(
-            _shared_object("shared", lanes, partial(shared_code.shared_module, self.wave), target), shared_code.SHARED
-        )
-        self.link((shared_code.RUN_BLOCKS,))
-
-    def add(self, data: bytes, names: Iterable[str]) -> None:
-        """Load object code."""
-        engine = load_object(data, self.target)
-        for name in names:
-            self.addresses[name] = engine.get_function_address(name)
-            assert self.addresses[name], name
-        Library.linked = None
-
-    def link(self, names: Iterable[str]) -> None:
-        """Make functions available by name to code that is loaded later."""
-        for name in names:
-            if name not in self.addresses:
-                self._link()
-                self.add(
-                    _shared_object(
-                        name, self.wave.lanes, partial(shared_code.function_module, name, self.wave), self.target
-                    ),
-                    (name,),
-                )
-        self._link()
-
-    def _link(self) -> None:
-        if Library.linked is not self:
-            for name, address in self.addresses.items():
-                llvm.add_symbol(name, address)
-            Library.linked = self
-
-
-@cache
-def shared_library(cpu: str | None = None, lanes: int = 32) -> Library:
-    """The functions that kernels for a CPU share, for waves of this many lanes."""
-    return Library(make_target(cpu), lanes)
 
 
 def known_banks(program: Program) -> dict[int, int]:
@@ -496,7 +276,7 @@ def kernel_key(
             code,
             repr(fixed),
             *(bytes(t) for t in tables),
-            _source_digest(),
+            compiler_digest(),
             llvmlite.__version__,
             target.cpu,
             target.features,
@@ -544,7 +324,7 @@ def has_code(program: Program, lowered: Sequence[Lowered], setting: Setting, tra
     options = CodeOptions(trace, target.calls, target.registers)
     program, lowered, options = _shortened(program, lowered, setting, options)
     key = kernel_key(program, lowered, setting, options, target)
-    return any(k in _memory or _disk().path("object", k).is_file() for k in (key, key + QUICK))
+    return any(k in _memory or object_cache().path("object", k).is_file() for k in (key, key + QUICK))
 
 
 def _shortened(
@@ -731,14 +511,14 @@ class _Compiler:
         found = None
         if len(text) >= compiling_process.LONG_TEXT and self.target is make_target(None):
             # A long text is generated by another process if possible.
-            found = compiling_process.generated_entry(_disk(), text, key, header, sizes["is_large"], is_quick)
-        return (found or _disk().made("object", key, entry))[len(header) :]
+            found = compiling_process.generated_entry(object_cache(), text, key, header, sizes["is_large"], is_quick)
+        return (found or object_cache().made("object", key, entry))[len(header) :]
 
     def _kept(self, part: str) -> tuple[bytes | None, bool]:
         """What is on disk of a function: optimised, or if that is enough, quickly generated (True)."""
         if not self.key:
             return None, False
-        found = _disk().get("object", self.key + part)
+        found = object_cache().get("object", self.key + part)
         if found is not None or not self.is_quick:
             return found, False
-        return _disk().get("object", self.key + part + QUICK), True
+        return object_cache().get("object", self.key + part + QUICK), True

@@ -35,7 +35,7 @@ def generated_entry(
         text: of the module.
         key: of the entry.
         header: begins the entry; the object code follows.
-        is_large, is_quick: as for ``codegen.to_object``.
+        is_large, is_quick: as for ``object_code.to_object``.
 
     Returns:
         None if no process can be started or the process failed; the caller then generates the code itself.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from warpwright.engine.jit.codegen import make_target, to_object
 from warpwright.engine.jit.compiling_process import KIND
+from warpwright.engine.jit.object_code import make_target, to_object
 from warpwright.toolchain.cache import DiskCache
 
 

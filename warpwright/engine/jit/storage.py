@@ -28,7 +28,7 @@ slow paths, whose code took 3.6 s to generate with AVX-512 and 8.6 s with AVX2, 
 MOST_CHOICES = 125_000
 """Maximum of (basic blocks times variables that outlive their block) for variables in registers.
 
-It corresponds to ``codegen.MOST_CHOICES``, because LLVM has about eight blocks for one of these: beyond it variables do not become registers.  A variable outside of
+It corresponds to ``object_code.MOST_CHOICES``, because LLVM has about eight blocks for one of these: beyond it variables do not become registers.  A variable outside of
 the save area would then only be copied there at every stop, and where the groups of a warp may stand at hundreds of blocks, each stop copies the variables of all of them
 (shuffles of a coalesced group, 828 basic blocks: 34 MB of LLVM's text and 25 s, 3 s without the copies).
 """
