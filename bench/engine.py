@@ -26,11 +26,13 @@ import numpy as np
 
 import warpwright as ww
 from warpwright.engine.abi import WARP, Status
+from warpwright.engine.constant_bank0 import constant_bank0
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
 from warpwright.engine.jit.object_code import load_object, make_target, to_object
 from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.jit.workspace import Workspace
-from warpwright.engine.launch import Geometry, aligned_words, constant_bank0, make_context
+from warpwright.engine.launch import aligned_words, make_context
 from warpwright.isa.sass.lower import lower
 
 SOURCE = Path(__file__).parent / "kernels" / "engine.cu"

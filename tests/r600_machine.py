@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.compiled_launch import CompiledExecution
+from warpwright.engine.constant_bank0 import constant_bank0
 from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreter import Kernel, Launch, run_grid
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.jit.codegen import compile_kernel
-from warpwright.engine.launch import Geometry, constant_bank0, make_context
+from warpwright.engine.launch import make_context
 from warpwright.isa.r600.load import R600Program, program_from_code
 from warpwright.isa.r600.lower import lower
 

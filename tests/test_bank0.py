@@ -10,7 +10,7 @@ import pytest
 
 import warpwright as ww
 from warpwright.chips import Chip, load_chip
-from warpwright.engine.launch import bank0_layout
+from warpwright.engine.constant_bank0 import bank0_layout
 from warpwright.errors import LaunchError
 from warpwright.isa.bank0 import CONSTANT_WINDOW, ENVIRONMENT_COUNT, PARAMETER_BASE, environment_register
 from warpwright.isa.program import Kind

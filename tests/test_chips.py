@@ -9,7 +9,7 @@ from warpwright.chips import Chip, ChipError, OccupancyError, chip_names, descri
 from warpwright.chips.chip import fields, sections
 from warpwright.chips.kinds import KINDS
 from warpwright.chips.sections import COALESCING
-from warpwright.engine.launch import clusters_at_once
+from warpwright.engine.geometry import clusters_at_once
 
 UNITS = (
     *(

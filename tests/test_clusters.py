@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import warpwright as ww
-from warpwright.engine.launch import Geometry, reciprocal
+from warpwright.engine.constant_bank0 import reciprocal
+from warpwright.engine.geometry import Geometry
 from warpwright.errors import DeadlockError, LaunchError, MemoryFaultError
 from warpwright.timing import simulate
 

@@ -10,9 +10,9 @@ import pytest
 from tests.test_meaning import LANES, program_of
 from warpwright.engine import numerics
 from warpwright.engine.abi import SHARED_WINDOW, TAG_AFFINE, TAG_BLOCK, FaultKind, Status
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreter import BlockState, Kernel, Launch, Outcome, run_block, run_grid
 from warpwright.engine.interpreter.gather_scatter import GlobalBytes
-from warpwright.engine.launch import Geometry
 from warpwright.isa.sass.lower import lower
 
 BASE = 0x7F00_0000_1000

@@ -14,10 +14,12 @@ import pytest
 from tests.kernels import Case, case, names
 from warpwright.engine.abi import Status
 from warpwright.engine.allocation import Allocation
+from warpwright.engine.constant_bank0 import constant_bank0
 from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreter import Environment, Kernel, Launch, run_grid
 from warpwright.engine.interpreter.gather_scatter import global_memory
-from warpwright.engine.launch import GRID_WORKSPACE_BYTES, Geometry, constant_bank0
+from warpwright.engine.launch import GRID_WORKSPACE_BYTES
 from warpwright.engine.module import load_module
 from warpwright.isa.sass.lower import fuse_pairs, lower
 from warpwright.toolchain import CompiledModule, compile_source

@@ -14,12 +14,14 @@ from tests.kernels import Case, cases, names
 from tests.kernels import case as corpus_case
 from warpwright.engine.abi import LAUNCH, FaultKind, Status
 from warpwright.engine.arguments import pack
+from warpwright.engine.constant_bank0 import constant_bank0
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreter import Environment, Kernel, Launch, run_grid
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.jit.codegen import compile_kernel
 from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.jit.workspace import Outcome, Workspace
-from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
+from warpwright.engine.launch import LaunchContext, make_context
 from warpwright.isa.sass.lower import lower
 
 CHIPS = {70: "v100", 80: "a100", 90: "h200"}

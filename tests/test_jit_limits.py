@@ -9,11 +9,12 @@ import pytest
 
 import warpwright as ww
 from warpwright.engine.arguments import pack
+from warpwright.engine.constant_bank0 import constant_bank0
 from warpwright.engine.jit.codegen import compile_kernel
 from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.jit.workspace import Workspace
 from warpwright.engine.kernels import compiled_of
-from warpwright.engine.launch import constant_bank0, make_context
+from warpwright.engine.launch import make_context
 
 THREADS = 1024
 LAST_GRID = (1 << 22) + 1

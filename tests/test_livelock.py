@@ -9,8 +9,8 @@ import pytest
 
 import warpwright as ww
 from warpwright.engine.cycle_detection import Recurrence
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.lane_positions import StandingBlock
-from warpwright.engine.launch import Geometry
 from warpwright.engine.standstill import _absent_blocks
 from warpwright.timing import livelock
 

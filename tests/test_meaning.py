@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels import case
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreter import ClusterState, Kernel, Launch, WarpState, lane_mask
 from warpwright.engine.interpreter.gather_scatter import GlobalBytes
-from warpwright.engine.launch import Geometry
 from warpwright.isa.effects import register_effects
 from warpwright.isa.program import Instruction, Kind, Operand, Program
 from warpwright.isa.sass.load import program_from_cubin

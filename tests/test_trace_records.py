@@ -21,10 +21,12 @@ from warpwright.engine.abi import (
 )
 from warpwright.engine.arguments import pack
 from warpwright.engine.blocks import basic_blocks, recorded_accesses
+from warpwright.engine.constant_bank0 import constant_bank0
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreted_launch import global_memory
 from warpwright.engine.interpreter import Kernel, Launch, run_block
 from warpwright.engine.jit.codegen import compile_kernel
-from warpwright.engine.launch import Geometry, constant_bank0, make_context
+from warpwright.engine.launch import make_context
 from warpwright.isa.sass.lower import lower
 
 SOURCE = """

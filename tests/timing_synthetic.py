@@ -30,8 +30,8 @@ from warpwright.engine.abi import (
 )
 from warpwright.engine.blocks import BasicBlock, basic_blocks
 from warpwright.engine.device_memory import DeviceMemory
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.host_mappings import SMALLEST_MAPPING_BYTES
-from warpwright.engine.launch import Geometry
 from warpwright.isa.ops import Access, Builder, Lowered
 from warpwright.isa.program import Control, Instruction, Kind, Operand, Program
 from warpwright.native import by_numba  # noqa: F401  (Numba learns the intrinsics' types from it)

@@ -23,13 +23,15 @@ import numpy.typing as npt
 
 from warpwright.chips import load_chip
 from warpwright.engine.compiled_launch import CompiledExecution
+from warpwright.engine.constant_bank0 import constant_bank0
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.execute import Counts
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreter import Kernel, Launch, Outcome, run_grid
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.jit.codegen import compile_kernel
 from warpwright.engine.kernels import Traced
-from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
+from warpwright.engine.launch import LaunchContext, make_context
 from warpwright.isa.ops import Access, Builder, Lowered, mask_type, verify
 from warpwright.isa.program import Control, Instruction, Program
 from warpwright.isa.schedule import Work

@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from warpwright.engine.constant_bank0 import is_cooperative
 from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.geometry import check_cooperative
 from warpwright.engine.kernels import calls_services, copies_in_bulk, lowered_of, traced
-from warpwright.engine.launch import GRID_WORKSPACE_BYTES, check_cooperative, is_cooperative
+from warpwright.engine.launch import GRID_WORKSPACE_BYTES
 from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
 from warpwright.engine.multi_grid import Reaches, connect, state_of
 from warpwright.engine.standstill import Among

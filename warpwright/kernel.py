@@ -182,7 +182,7 @@ class Kernel:
         Args:
             cluster: blocks per axis, which replace those of ``__cluster_dims__``.
         """
-        from warpwright.engine.launch import as_dim3
+        from warpwright.engine.geometry import as_dim3
 
         return ClusteredKernel(self, as_dim3(cluster, "cluster"))
 
@@ -226,7 +226,7 @@ class Launcher:
         cluster: tuple[int, int, int] | None = None,
         partition: Partition | None = None,
     ) -> None:
-        from warpwright.engine.launch import Geometry, as_dim3, check_geometry
+        from warpwright.engine.geometry import Geometry, as_dim3, check_geometry
 
         self.kernel = kernel
         self.partition = partition
@@ -279,7 +279,8 @@ class Launcher:
         key = constant_window, parameter_bytes
         known = self._prepared
         if known is None or known[0] != key:
-            from warpwright.engine.launch import LaunchTemplate, constant_bank0
+            from warpwright.engine.constant_bank0 import constant_bank0
+            from warpwright.engine.launch import LaunchTemplate
 
             loaded, gpu = self.kernel._loaded, self.kernel.gpu
             sm_count = gpu.chip.sm.sm_count

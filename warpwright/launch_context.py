@@ -12,19 +12,16 @@ from warpwright.engine.abi import LAUNCH
 from warpwright.engine.allocation import Allocation
 from warpwright.engine.bulk_native import BulkCopies
 from warpwright.engine.child_launches import DeviceLaunches
-from warpwright.engine.kernels import copies_in_bulk
-from warpwright.engine.launch import (
-    GRID_WORKSPACE_BYTES,
-    NOT_COOPERATIVE,
-    LaunchContext,
-    check_cooperative,
+from warpwright.engine.constant_bank0 import (
     is_cooperative,
-    lacks_grid_barrier,
     place_graph,
     place_parameters,
     place_workspace,
     reads_parameters_by_address,
 )
+from warpwright.engine.geometry import check_cooperative
+from warpwright.engine.kernels import copies_in_bulk
+from warpwright.engine.launch import GRID_WORKSPACE_BYTES, NOT_COOPERATIVE, LaunchContext, lacks_grid_barrier
 from warpwright.engine.services import LaunchServices, emit, heap_of
 from warpwright.engine.textures.launch_textures import LaunchTextures, uses_textures
 from warpwright.errors import AssertionFailedError, TrapError

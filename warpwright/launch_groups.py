@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from warpwright.engine.constant_bank0 import is_cooperative
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.kernels import copies_in_bulk, lowered_of, traced, watches_memory
-from warpwright.engine.launch import is_cooperative
 from warpwright.engine.textures.launch_textures import uses_textures
 from warpwright.launch_context import launch_context
 from warpwright.launch_job import SAMPLED_THREADS, Job

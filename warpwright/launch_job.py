@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.cancellation import cancellable
 from warpwright.engine.compiled_launch import CompiledExecution
+from warpwright.engine.constant_bank0 import is_cooperative
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import miscount_text, overrun_text
+from warpwright.engine.geometry import launch_shared_bytes
 from warpwright.engine.kernels import (
     Execution,
     compiled_execution,
@@ -28,7 +30,7 @@ from warpwright.engine.kernels import (
     waits_for_cluster,
     watches_memory,
 )
-from warpwright.engine.launch import LaunchContext, is_cooperative, launch_shared_bytes
+from warpwright.engine.launch import LaunchContext
 from warpwright.engine.launch_thread import POLL_SECONDS, worker
 from warpwright.engine.tiers import TieredExecution, functional_execution
 from warpwright.errors import ExecutionError

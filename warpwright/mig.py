@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from warpwright.api import GPU
 from warpwright.chips import load_chip
 from warpwright.device_launches import as_device_launches, refuse, take
+from warpwright.engine.constant_bank0 import is_cooperative
 from warpwright.engine.kernels import traced
-from warpwright.engine.launch import is_cooperative
 from warpwright.errors import ExecutionError, UnsupportedError
 from warpwright.launch_context import launch_context
 from warpwright.launch_job import Job

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpwright import html_tables
 from warpwright.chips import Chip, Occupancy
-from warpwright.engine.launch import Dim3
+from warpwright.engine.geometry import Dim3
 from warpwright.errors import UNTIMED, MetricNotFoundError, UnsupportedError
 from warpwright.isa.machine_code import FIRST_FERMI
 from warpwright.isa.program import Program

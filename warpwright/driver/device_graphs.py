@@ -24,9 +24,9 @@ from warpwright.driver.graphs import (
 )
 from warpwright.driver.kernel_groups import watches
 from warpwright.driver.work_order import begin as clock_of
+from warpwright.engine.constant_bank0 import names_its_graph
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.graph_launch_requests import GraphRun, current_run, running
-from warpwright.engine.launch import names_its_graph
 from warpwright.engine.work_clocks import learn, new_queue
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from warpwright.driver import cmemory, printf_buffer, results
 from warpwright.driver.calls import entry
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import Context, in_context, state
-from warpwright.engine.launch import Dim3
+from warpwright.engine.geometry import Dim3
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.toolchain import CompiledModule
 

@@ -20,9 +20,9 @@ from warpwright.driver.graphs import Node, submit
 from warpwright.driver.pending import concurrent, queue
 from warpwright.driver.updatable_nodes import UPDATABLE, Updatable, made_updatable
 from warpwright.driver.work_order import races_of, submitted
+from warpwright.engine.geometry import MAX_GRID, Dim3, check_cooperative
 from warpwright.engine.graph_node_updates import DeviceNode
 from warpwright.engine.kernels import lets_dependents_begin, may_wait_for_others, polls_memory
-from warpwright.engine.launch import MAX_GRID, Dim3, check_cooperative
 from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
 from warpwright.errors import AssertionFailedError, DeadlockError, ExecutionError, LaunchError, MemoryFaultError
 from warpwright.ranges import open_ranges

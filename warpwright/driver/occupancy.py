@@ -14,7 +14,7 @@ from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import state
 from warpwright.driver.functions import NON_PORTABLE, PORTABLE_CLUSTER, Function, function
 from warpwright.engine.abi import MAX_CLUSTER
-from warpwright.engine.launch import clusters_at_once
+from warpwright.engine.geometry import clusters_at_once
 from warpwright.isa.ops import FIRST_CLUSTERS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from warpwright.engine.allocation import Allocation
 from warpwright.engine.device_memory import DeviceMemory
-from warpwright.engine.launch import Dim3
+from warpwright.engine.geometry import Dim3
 
 PENDING_LAUNCHES = 2048
 """The default of cudaLimitDevRuntimePendingLaunchCount."""

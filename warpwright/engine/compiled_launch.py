@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from warpwright.engine.abi import Status
+from warpwright.engine.constant_bank0 import is_cooperative, shared_bytes, stack_bytes
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import (
     Stop,
@@ -24,7 +25,7 @@ from warpwright.engine.faults import (
 )
 from warpwright.engine.jit.codegen import CompiledKernel
 from warpwright.engine.jit.workspace import Outcome, Workspace
-from warpwright.engine.launch import LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
+from warpwright.engine.launch import LaunchContext, aligned_words
 from warpwright.engine.standstill import standstill_error
 from warpwright.errors import ExecutionError, IllegalInstructionError, UnsupportedError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from warpwright.engine.launch import Dim3
+from warpwright.engine.geometry import Dim3
 
 
 class Cancelled(Exception):

@@ -22,8 +22,8 @@ from warpwright.engine.abi import (
 from warpwright.engine.card_pages import Overrun
 from warpwright.engine.code_sites import awaited_operation, find, first_operation, index_at, place_of
 from warpwright.engine.device_memory import GAP_BYTES, DeviceMemory
+from warpwright.engine.geometry import Dim3, Geometry
 from warpwright.engine.lane_positions import Group
-from warpwright.engine.launch import Dim3, Geometry
 from warpwright.errors import (
     DeadlockError,
     ExecutionError,

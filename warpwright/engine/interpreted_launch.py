@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from warpwright.engine.abi import Status
+from warpwright.engine.constant_bank0 import shared_bytes
 from warpwright.engine.cycle_detection import Recurrence, memory_digest
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import (
@@ -21,7 +22,7 @@ from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.interpreter.grid import PASSES_BEFORE_NEXT_BLOCK, BlockRun, runs_of
 from warpwright.engine.interpreter.livelock import FIRST_PASS, groups_of, memories, warps_digest
 from warpwright.engine.lane_positions import Group, StandingBlock
-from warpwright.engine.launch import LaunchContext, shared_bytes
+from warpwright.engine.launch import LaunchContext
 from warpwright.engine.standstill import standstill_error
 from warpwright.errors import ExecutionError
 

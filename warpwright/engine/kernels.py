@@ -10,12 +10,13 @@ from warpwright.engine.blocks import CLOCKS, INSTRUCTION_BYTES, BasicBlock, addr
 from warpwright.engine.clock_uses import judged
 from warpwright.engine.compiled_launch import CompiledExecution
 from warpwright.engine.execute import Counts
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
 from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.lane_positions import SavedPositions
-from warpwright.engine.launch import Geometry, LaunchContext
+from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel, computed_once
 from warpwright.engine.spin_loops import polls, with_strong_polls
 from warpwright.isa.machine_code import FIRST_FERMI, lower

@@ -25,11 +25,12 @@ from warpwright.engine.allocation import Allocation
 from warpwright.engine.child_launches import DeviceLaunches
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.faults import thread_of
+from warpwright.engine.geometry import Dim3
 from warpwright.engine.graph_condition_values import set_condition
 from warpwright.engine.graph_launch_requests import request
 from warpwright.engine.graph_node_updates import UPDATES
 from warpwright.engine.graph_node_updates import serve as update_node
-from warpwright.engine.launch import Dim3, LaunchContext
+from warpwright.engine.launch import LaunchContext
 from warpwright.isa.program import Program
 from warpwright.toolchain.demangle import plain_name
 

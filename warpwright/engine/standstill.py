@@ -9,9 +9,10 @@ from itertools import islice
 
 from warpwright.engine.execute import block_index
 from warpwright.engine.faults import VOLTA, describe_groups, source_line, warp_rows
+from warpwright.engine.geometry import Dim3, Geometry
 from warpwright.engine.lane_locks import Blame, blame, waits_for_mbarrier
 from warpwright.engine.lane_positions import Group, StandingBlock
-from warpwright.engine.launch import GRID_BARRIER_AT, Dim3, Geometry, LaunchContext
+from warpwright.engine.launch import GRID_BARRIER_AT, LaunchContext
 from warpwright.engine.multi_grid import blocks_come
 from warpwright.errors import DeadlockError
 from warpwright.isa.machine_code import lower

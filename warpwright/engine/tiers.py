@@ -19,7 +19,9 @@ from collections.abc import Callable, Sequence
 from warpwright.engine.abi import BACK_EDGES_BEFORE_YIELD, Status
 from warpwright.engine.blocks import is_clock
 from warpwright.engine.compiled_launch import CompiledExecution
+from warpwright.engine.constant_bank0 import is_cooperative
 from warpwright.engine.execute import Cancelled, Counts
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreter import ClusterState, Environment, Kernel, Launch, Limits, Outcome, OverLimit
 from warpwright.engine.interpreter.gather_scatter import global_memory
 from warpwright.engine.interpreter.grid import runs_of
@@ -27,7 +29,7 @@ from warpwright.engine.jit.codegen import has_code, setting_of
 from warpwright.engine.jit.lockstep import ROWS_IN_AN_ITERATION
 from warpwright.engine.jit.shape_inference import CodeForm
 from warpwright.engine.kernels import code_key, compiled_execution, copies_in_bulk, lowered_of
-from warpwright.engine.launch import Geometry, LaunchContext, is_cooperative
+from warpwright.engine.launch import LaunchContext
 from warpwright.engine.module import LoadedKernel, computed_once
 from warpwright.engine.textures.launch_textures import uses_textures
 from warpwright.isa.ops import Lowered

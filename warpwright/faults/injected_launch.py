@@ -20,6 +20,7 @@ import numpy.typing as npt
 from warpwright.engine.abi import Status
 from warpwright.engine.clock_uses import judged
 from warpwright.engine.compiled_launch import CompiledExecution
+from warpwright.engine.constant_bank0 import is_cooperative
 from warpwright.engine.execute import Cancelled, Counts
 from warpwright.engine.faults import source_line
 from warpwright.engine.interpreted_launch import InterpretedExecution
@@ -27,7 +28,7 @@ from warpwright.engine.interpreter import ClusterState, Kernel
 from warpwright.engine.interpreter.grid import runs_of
 from warpwright.engine.interpreter.warp import WarpState
 from warpwright.engine.kernels import compiled_execution, lowered_of
-from warpwright.engine.launch import LaunchContext, is_cooperative
+from warpwright.engine.launch import LaunchContext
 from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
 from warpwright.engine.module import LoadedKernel
 from warpwright.engine.textures.launch_textures import uses_textures

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from warpwright.chips import Chip
-from warpwright.engine.launch import LaunchContext, launch_shared_bytes
+from warpwright.engine.geometry import launch_shared_bytes
+from warpwright.engine.launch import LaunchContext
 from warpwright.faults.error_counters import STRUCTURES
 from warpwright.faults.injection import MEMORY, WORD_BITS, Exposure, Injection, InjectionError
 from warpwright.faults.secded import code_of

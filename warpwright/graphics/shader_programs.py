@@ -21,13 +21,15 @@ import numpy.typing as npt
 
 from warpwright.engine.allocation import Allocation
 from warpwright.engine.compiled_launch import CompiledExecution
+from warpwright.engine.constant_bank0 import constant_bank0
 from warpwright.engine.device_memory import DeviceMemory
 from warpwright.engine.execute import Cancelled
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import Kernel
 from warpwright.engine.jit.codegen import CompiledKernel, compile_kernel
 from warpwright.engine.kernels import Traced
-from warpwright.engine.launch import Geometry, LaunchContext, constant_bank0, make_context
+from warpwright.engine.launch import LaunchContext, make_context
 from warpwright.errors import ExecutionError, UnsupportedError
 from warpwright.isa.nv50.lower_graphics import BadProgram, lower_graphics, make_program, reachable
 from warpwright.isa.nv50.meaning import SIZES

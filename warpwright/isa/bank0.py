@@ -1,6 +1,6 @@
 """Offsets in constant bank 0 that the front ends read, by major compute capability, as compiled code uses them.
 
-The driver fills these words before a launch; ``engine/launch.py`` defines the rest of the layout.
+The driver fills these words before a launch; ``engine/constant_bank0.py`` defines the rest of the layout.
 """
 
 from __future__ import annotations

@@ -18,7 +18,9 @@ from warpwright.chips.chip import Chip
 from warpwright.chips.occupancy import Occupancy, block_needs
 from warpwright.engine.abi import BLOCK, SPILL_HEADER_BYTES, WARP
 from warpwright.engine.blocks import BasicBlock
-from warpwright.engine.launch import LaunchContext, launch_occupancy, launch_shared_bytes, reachable_shared_bytes
+from warpwright.engine.constant_bank0 import reachable_shared_bytes
+from warpwright.engine.geometry import launch_occupancy, launch_shared_bytes
+from warpwright.engine.launch import LaunchContext
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 from warpwright.native import intrinsics

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from warpwright.engine.abi import NAMED_BARRIERS, Status
+from warpwright.engine.constant_bank0 import shared_bytes
 from warpwright.engine.faults import (
     Stop,
     WaitingWarp,
@@ -17,9 +18,10 @@ from warpwright.engine.faults import (
     trap_error,
     wrap_error,
 )
+from warpwright.engine.geometry import Dim3
 from warpwright.engine.kernels import Traced
 from warpwright.engine.lane_positions import Group, StandingBlock
-from warpwright.engine.launch import Dim3, LaunchContext, shared_bytes
+from warpwright.engine.launch import LaunchContext
 from warpwright.engine.standstill import Among, standstill_error
 from warpwright.errors import DeadlockError, ExecutionError
 from warpwright.timing.interface import TimingCancelled, TimingError

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.chips.chip import Chip
-from warpwright.engine.launch import LaunchContext, is_cooperative
+from warpwright.engine.constant_bank0 import is_cooperative
+from warpwright.engine.launch import LaunchContext
 from warpwright.native import intrinsics
 from warpwright.timing import metrics as metrics_module
 from warpwright.timing import state as s

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.abi import NAMED_BARRIERS
+from warpwright.engine.geometry import Dim3
 from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER, RUNNING
 from warpwright.engine.interpreter.gather_scatter import SharedSpace
 from warpwright.engine.interpreter.warp import Launch, WarpState
-from warpwright.engine.launch import Dim3
 
 
 class ClusterState:

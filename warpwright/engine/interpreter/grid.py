@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warpwright.engine.abi import Status
+from warpwright.engine.geometry import Dim3
 from warpwright.engine.interpreter.cluster import BlockState, ClusterState
 from warpwright.engine.interpreter.convergence import AT_BARRIER, AT_CLUSTER
 from warpwright.engine.interpreter.gather_scatter import mask_bits
 from warpwright.engine.interpreter.stack import run_stacked
 from warpwright.engine.interpreter.volta import run_groups
 from warpwright.engine.interpreter.warp import Fault, Launch, OverLimit, Paused, Stopped, WarpState
-from warpwright.engine.launch import Dim3
 
 PASSES_BEFORE_NEXT_BLOCK = 32
 """Number of passes without progress over the resident blocks before another block becomes resident."""

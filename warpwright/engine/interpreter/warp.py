@@ -22,6 +22,8 @@ from warpwright.engine.abi import (
 )
 from warpwright.engine.blocks import BasicBlock, address_index, basic_blocks, initialises_mbarrier
 from warpwright.engine.bulk import BulkFault, perform, tell
+from warpwright.engine.constant_bank0 import reachable_shared_bytes, stack_bytes
+from warpwright.engine.geometry import Geometry
 from warpwright.engine.interpreter.code import Code, generate
 from warpwright.engine.interpreter.convergence import Groups
 from warpwright.engine.interpreter.gather_scatter import (
@@ -34,7 +36,6 @@ from warpwright.engine.interpreter.gather_scatter import (
     mask_bits,
 )
 from warpwright.engine.interpreter.special_registers import specials
-from warpwright.engine.launch import Geometry, reachable_shared_bytes, stack_bytes
 from warpwright.engine.reconvergence import uses_stack
 from warpwright.engine.services import CallingWarp, LaunchServices
 from warpwright.isa.bulk import Bulk

@@ -20,6 +20,7 @@ from warpwright.engine.abi import SPILL_HEADER_BYTES, WARP
 from warpwright.engine.blocks import BasicBlock, basic_blocks
 from warpwright.engine.cancellation import check_cancelled
 from warpwright.engine.clock_uses import judged
+from warpwright.engine.constant_bank0 import bank0_layout
 from warpwright.engine.jit import compiling_process, slow_path
 from warpwright.engine.jit.checks import SITE_BYTES, finish_groups
 from warpwright.engine.jit.code_tiers import SECONDS_PER_CHARACTER, Improvement
@@ -40,7 +41,6 @@ from warpwright.engine.jit.shared_library import Library, compiler_digest, objec
 from warpwright.engine.jit.stack import StackFunction
 from warpwright.engine.jit.wave import WIDTHS
 from warpwright.engine.lane_positions import SavedPositions
-from warpwright.engine.launch import bank0_layout
 from warpwright.isa.ops import WARP_LANES, WARP_ONLY, Lowered
 from warpwright.isa.program import Program
 from warpwright.toolchain.cache import cache_key

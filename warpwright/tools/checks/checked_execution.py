@@ -19,13 +19,15 @@ import numpy.typing as npt
 
 from warpwright.engine.abi import BLOCK, LAUNCH, NAMED_BARRIERS, SPILL_HEADER_BYTES, WARP, Status
 from warpwright.engine.compiled_launch import stop_error
+from warpwright.engine.constant_bank0 import is_cooperative, shared_bytes, stack_bytes
 from warpwright.engine.cycle_detection import Recurrence, memory_digest
 from warpwright.engine.execute import Cancelled, Counts, block_index
 from warpwright.engine.faults import positions
+from warpwright.engine.geometry import Dim3
 from warpwright.engine.jit.workspace import Outcome, WarpState
 from warpwright.engine.kernels import Traced
 from warpwright.engine.lane_positions import StandingBlock
-from warpwright.engine.launch import Dim3, LaunchContext, aligned_words, is_cooperative, shared_bytes, stack_bytes
+from warpwright.engine.launch import LaunchContext, aligned_words
 from warpwright.engine.standstill import Among, standstill_error
 from warpwright.errors import DeadlockError, ExecutionError
 from warpwright.native.direct import bare

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.allocation import Allocation
+from warpwright.engine.constant_bank0 import SYSTEM_SHARED_BYTES, uses_system_shared
 from warpwright.engine.execute import Counts
 from warpwright.engine.kernels import Traced
-from warpwright.engine.launch import SYSTEM_SHARED_BYTES, LaunchContext, uses_system_shared
+from warpwright.engine.launch import LaunchContext
 from warpwright.engine.services import ServicesState
 from warpwright.engine.tiers import REVERSIBLE
 from warpwright.errors import ExecutionError
@@ -57,7 +58,7 @@ class Verdict:
 
 
 def own_shared(context: LaunchContext) -> slice:
-    """The part of a block's shared memory without the system's reserved bytes (``engine/launch.py``)."""
+    """The part of a block's shared memory without the system's reserved bytes (``engine/constant_bank0.py``)."""
     program, geometry = context.program, context.geometry
     begin = geometry.reserved_shared_bytes
     if program.arch >= 90 and not begin and uses_system_shared(program):

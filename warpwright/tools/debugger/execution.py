@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warpwright.engine.execute import Counts
+from warpwright.engine.geometry import Dim3
 from warpwright.engine.interpreted_launch import InterpretedExecution
 from warpwright.engine.interpreter import BlockState, Kernel, WarpState
 from warpwright.engine.interpreter.warp import Paused
-from warpwright.engine.launch import Dim3, LaunchContext
+from warpwright.engine.launch import LaunchContext
 from warpwright.errors import ExecutionError, KilledError
 from warpwright.isa.program import Kind
 from warpwright.tools.debugger.breakpoints import Breakpoint, Breakpoints, Watchpoint

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from warpwright.engine.abi import LOCAL_WINDOW, SHARED_WINDOW, SHARED_WINDOW_BYTES, WINDOW_BYTES
 from warpwright.engine.arguments import describe_parameters
 from warpwright.engine.faults import thread_of
+from warpwright.engine.geometry import Dim3
 from warpwright.engine.interpreter import BlockState, Launch, WarpState
 from warpwright.engine.interpreter.livelock import groups_of
-from warpwright.engine.launch import Dim3, LaunchContext
+from warpwright.engine.launch import LaunchContext
 from warpwright.tools.debugger.expressions import SCALARS, ExpressionError, Pointer, Value, Vector, evaluate
 from warpwright.tools.debugger.places import source_of
 
