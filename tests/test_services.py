@@ -9,6 +9,7 @@ import pytest
 
 import warpwright as ww
 from warpwright.errors import AssertionFailedError, TrapError
+from warpwright.toolchain import InputKind, compile_source, link
 
 SOURCE = r"""
 #include <cassert>
@@ -62,6 +63,27 @@ def test_printf_formats_as_c_does(gpu: ww.GPU, capsys: pytest.CaptureFixture[str
 def test_printf_on_other_architectures(chip: str, capsys: pytest.CaptureFixture[str]) -> None:
     ww.GPU(chip, timing="off").compile(SOURCE)["greet"][1, 3](np.array([0.5, 1.5, 2.5], np.float32))
     assert capsys.readouterr().out == GREETING
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
+@pytest.mark.parametrize("chip", ["p100", "v100"])
+def test_separately_compiled_code_prints_and_reads_variables(
+    chip: str, engine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such code names addresses in its instructions; those of sm_60 hold 32 bits at bit 20, and call by an address of the whole program."""
+    source = r"""
+__device__ int table[3] = {4, 5, 6};
+extern "C" __global__ void greet(const int *x) { printf("%d: %d\n", threadIdx.x, table[x[threadIdx.x]]); }
+"""
+    gpu = ww.GPU(chip, timing="off", engine=engine)
+    arch = str(gpu.chip.arch)
+    separate = compile_source(source, arch, options=["-rdc=true"]).cubin
+    module = gpu.compile(link([(InputKind.CUBIN, separate, "greet.cubin")], arch).cubin)
+    module["greet"][1, 3](np.array([2, 0, 1], np.int32))
+    assert capsys.readouterr().out == "0: 6\n1: 4\n2: 5\n"
+    module.symbol("table").set(np.array([7, 8, 9], np.int32))
+    module["greet"][1, 3](np.array([2, 0, 1], np.int32))
+    assert capsys.readouterr().out == "0: 9\n1: 7\n2: 8\n"
 
 
 def test_printf_with_timing(capsys: pytest.CaptureFixture[str]) -> None:

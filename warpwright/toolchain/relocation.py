@@ -3,7 +3,8 @@
 Each relocation type says which bits of the address (plus addend) go where in the 128-bit instruction or the data word.
 Type numbers and names are those of NVIDIA's own printer (cuobjdump -elf): ``ABS32_LO_32`` is the low 32 bits at bit 32,
 ``ABS47_34`` a code address at bit 34 (its two low bits are not stored), ``ABS55_16_34`` the same in two pieces, eight bits
-at bit 16 and the others at bit 34.  ``ABS32_20`` is the target of a call in the 64-bit words of sm_60 to sm_62.
+at bit 16 and the others at bit 34.  ``ABS32_20`` is the target of a call in the 64-bit words of sm_60 to sm_62, and
+``ABS32_LO_20`` and ``ABS32_HI_20`` are the halves of a variable's address there, in code that is compiled for separate linking.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ FIELDS: dict[int, tuple[str, _Fields]] = {
     34: ("R_CUDA_FUNC_DESC_32", _WORD),
     35: ("R_CUDA_FUNC_DESC_64", _DOUBLE),
     42: ("R_CUDA_ABS32_20", ((0, 32, 20),)),
+    43: ("R_CUDA_ABS32_LO_20", ((0, 32, 20),)),
+    44: ("R_CUDA_ABS32_HI_20", ((32, 32, 20),)),
     55: ("R_CUDA_ABS32_32", _LOW),
     56: ("R_CUDA_ABS32_LO_32", _LOW),
     57: ("R_CUDA_ABS32_HI_32", _HIGH),

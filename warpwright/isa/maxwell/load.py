@@ -35,7 +35,8 @@ def program_from_cubin(
         if lines is not None:
             made = [replace(i, line=lines.user_line(i.address - start)) for i in made]
         instructions += made
-    end = max([i.address for i in instructions] + [at - code_base for at, _ in (routines or {}).values()], default=0)
+    provided = [*(services or {}).values(), *(address for address, _ in (routines or {}).values())]
+    end = max([i.address for i in instructions] + [at - code_base for at in provided], default=0)
     instructions = [_absolute_targets(i, code_base, end) for i in instructions]
     # A function begins after its first control word; calls land there.
     instructions += [
@@ -45,7 +46,6 @@ def program_from_cubin(
         instructions += decode_section(code, found.arch, address - code_base)
     starts = {bases[f.section] - code_base + f.offset for f in module.functions.values() if f.section in bases}
     program = program_of(found, image, instructions, starts, code_base, source, tuple(services or ()))
-    provided = [*(services or {}).values(), *(address for address, _ in (routines or {}).values())]
     program.functions = tuple(sorted(landing(at) for at in (*starts, *(address - code_base for address in provided))))
     return program
 
