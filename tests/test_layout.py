@@ -143,7 +143,7 @@ MUTUAL: tuple[frozenset[str], ...] = tuple(
     for home, names in (
         ("driver.", "copies copy_order"),
         ("engine.jit.", "function_writer rowwise shape_inference"),
-        ("driver.", "capture_rules graphs kernel_groups pending driver_state work_order"),
+        ("driver.", "capture_rules graphs kernel_groups pending queued_work driver_state work_order"),
         ("tools.checks.", "checked_launch checker known_launches noted_findings stream_races uninitialized_use watch"),
         (
             "",

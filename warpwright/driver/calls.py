@@ -20,7 +20,7 @@ from warpwright.driver.cuda_error import CudaError, say
 from warpwright.driver.entry_points import Record, asks, end_of, plain, prototype, spread, table, waits
 from warpwright.driver.error_log import log
 from warpwright.driver.failed_calls import TELL_OF_ANOTHER, explain, watched
-from warpwright.driver.pending import drained
+from warpwright.driver.observing_calls import drained
 from warpwright.driver.preconditions import checked
 from warpwright.errors import (
     DeadlockError,

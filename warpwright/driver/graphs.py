@@ -18,7 +18,8 @@ from warpwright.driver.capture_rules import forbid_default_stream
 from warpwright.driver.cuda_error import CudaError
 from warpwright.driver.driver_state import Stream, picoseconds, state
 from warpwright.driver.kernel_groups import watches
-from warpwright.driver.pending import Item, Work, concurrent, give, queue
+from warpwright.driver.pending import concurrent, give, queue
+from warpwright.driver.queued_work import Item, Work
 from warpwright.driver.updatable_nodes import Updatable
 from warpwright.driver.work_order import begin as clock_of
 from warpwright.driver.work_order import host_waits_for

@@ -9,7 +9,7 @@ from warpwright.driver import activities
 from warpwright.driver.driver_state import picoseconds
 
 if TYPE_CHECKING:
-    from warpwright.driver.pending import Item
+    from warpwright.driver.queued_work import Item
     from warpwright.kernel import Launcher
     from warpwright.launch_groups import Member
 

@@ -38,7 +38,8 @@ from warpwright.driver.graphs import (
     vertex,
 )
 from warpwright.driver.memory import MANAGED, kinds, whole_size
-from warpwright.driver.pending import Item, Work, queue, runs
+from warpwright.driver.pending import queue, runs
+from warpwright.driver.queued_work import Item, Work
 from warpwright.driver.work_order import begin, host_waits, host_waits_for
 from warpwright.engine.work_clocks import Clock, learn
 

@@ -9,7 +9,7 @@ from warpwright.driver import results
 from warpwright.driver.calls import ENTRIES, Function, entry, failed
 from warpwright.driver.driver_state import PerThread, state
 from warpwright.driver.entry_points import Record, spread
-from warpwright.driver.pending import drained
+from warpwright.driver.observing_calls import drained
 
 NOT_READY = results.NOT_READY
 _errors: PerThread[list[int]] = PerThread(lambda: [0])
