@@ -13,7 +13,7 @@ import contextlib
 import ctypes
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from warpwright.toolchain.compile_errors import (
     explain_assembler_log,
     parse_nvrtc_log,
 )
+from warpwright.toolchain.interruptible import Interruptible
 from warpwright.toolchain.wheels import header_folders, load_library
 from warpwright.toolchain.within import within_compiler
 
@@ -137,6 +138,7 @@ LIBRARY_HEADERS: Mapping[str, str] = {
 """Texts of C library headers for NVRTC, by the name that a program includes."""
 
 
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _HOST_CODE_SIGN = re.compile(r'-default-device|identifier "cuda\w+" is undefined|^device-side kernel launch could not')
 _HOST_CODE = (
     "only device code is compiled here: keep host code (main, cudaMalloc, <<<...>>>) in a file of its own "
@@ -225,15 +227,29 @@ def compile_cuda(
     kernels (``"saxpy<float>"``): each is instantiated and its mangled name returned.  The folders of the
     installed header wheels are searched after ``include_folders``.
 
+    Ctrl-C and time limits interrupt it.
+
     Raises :class:`CompileError` with each message, its line and a ^ under the column, and
     :class:`MissingToolError` without the wheel.
     """
-    library = _library()
     given = [f"--gpu-architecture=sm_{arch}", *(["-lineinfo"] if line_info else [])]
     given += [f"-D{k}" if v is None else f"-D{k}={v}" for k, v in (defines or {}).items()]
     given += options
     given += [f"-I{folder}" for folder in (*include_folders, *header_folders())]
     given += _defaults(options)
+    return Interruptible(lambda gives_up: _compile(source, arch, name, given, name_expressions, gives_up)).run()
+
+
+def _compile(
+    source: str,
+    arch: str,
+    name: str,
+    options: Sequence[str],
+    name_expressions: Sequence[str],
+    gives_up: Callable[[], bool],
+) -> Compiled:
+    """The same with all options; ``gives_up``: whether the compiler is to give up, which it asks now and then."""
+    library = _library()
     headers = [text.encode() for text in LIBRARY_HEADERS.values()]
     header_names = [n.encode() for n in LIBRARY_HEADERS]
     program = ctypes.c_void_p()
@@ -250,7 +266,11 @@ def compile_cuda(
     try:
         for expression in name_expressions:
             library.nvrtcAddNameExpression(program, expression.encode())
-        encoded = [o.encode() for o in given]
+        # The compiler calls it, so it lives as long as the compilation.
+        asks = _CALLBACK(lambda program, payload: int(gives_up()))
+        if hasattr(library, "nvrtcSetFlowCallback"):  # from 12.8 on
+            library.nvrtcSetFlowCallback(program, asks, None)
+        encoded = [o.encode() for o in options]
         with within_compiler():
             result = library.nvrtcCompileProgram(program, len(encoded), (ctypes.c_char_p * len(encoded))(*encoded))
         log = _buffer(program, "ProgramLog").decode(errors="replace").rstrip("\0")
