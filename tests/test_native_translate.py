@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from warpwright.engine.abi import Layout
 from warpwright.native import direct, intrinsics, numba_entry
+from warpwright.native.function_source import TranslationError
 from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, poke, popcount, words
-from warpwright.native.translate import Translation, TranslationError
+from warpwright.native.translate import Translation
 from warpwright.timing import state, windows
 
 LIMITS = (40, 1 << 40)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from warpwright.native import direct, numba_entry
+from warpwright.native.function_source import TranslationError
 from warpwright.native.intrinsics import core, words
-from warpwright.native.translate import Translation, TranslationError
+from warpwright.native.translate import Translation
 from warpwright.native.units import Unit, UnitError, parts, word
 from warpwright.native.units import words as several
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import warpwright as ww
 from bench.swap import by_fractions, most_recent, oldest_first
 from warpwright.native import direct
-from warpwright.native.translate import TranslationError
+from warpwright.native.function_source import TranslationError
 from warpwright.timing import policies
 
 SOURCE = r"""

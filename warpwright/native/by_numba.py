@@ -24,8 +24,9 @@ from numba.core.typing.typeof import typeof_impl
 from numba.np.arrayobj import make_array
 
 from warpwright.messages import report_compiling
+from warpwright.native.function_source import source_of
 from warpwright.native.intrinsics import BOUNDSCHECK, Part, Piece, cache_folder
-from warpwright.native.translate import ArrayOf, source_of
+from warpwright.native.translate import ArrayOf
 from warpwright.native.units import plain
 
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from warpwright.messages import report_compiling
 from warpwright.native import intrinsics, numba_entry
-from warpwright.native.translate import ArrayOf, Translation, TranslationError, is_source_of, symbol
+from warpwright.native.function_source import TranslationError, is_source_of, symbol
+from warpwright.native.translate import ArrayOf, Translation
 from warpwright.toolchain.cache import cache_key, default_cache
 
 KIND = "native"

@@ -13,23 +13,29 @@ from __future__ import annotations
 import ast
 import builtins
 import gc
-import linecache
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from types import CellType, CodeType, FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 from llvmlite import ir
 
 from warpwright.native import intrinsics
-from warpwright.native.units import UnitError, lowered
+from warpwright.native.annotated_types import (
+    POINTER,
+    TRUTH,
+    WORD,
+    is_record,
+    layout_of,
+    record_of,
+    record_types,
+    type_of,
+    types_of,
+)
+from warpwright.native.function_source import TranslationError, plain_source, symbol
 
-WORD, TRUTH = ir.IntType(64), ir.IntType(1)
-POINTER = WORD.as_pointer()
-_KINDS: dict[str, ir.Type] = {"int": WORD, "bool": TRUTH, "Any": POINTER, "None": ir.VoidType()}
 _COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _OPERATIONS: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("add", operator.add),
@@ -48,22 +54,9 @@ def _contents(names: Sequence[str], cells: Sequence[CellType]) -> dict[str, Any]
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
 
 
-class TranslationError(Exception):
-    """A function is written in more of Python than is translated."""
-
-
 def _signed(value: int) -> int:
     """A number as 64 bits hold it."""
     return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
-
-
-def _functions_in(node: ast.AST) -> Iterator[ast.FunctionDef]:
-    """The functions among a node's statements, to any depth; expressions, which are most of a tree, are skipped."""
-    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for statement in getattr(node, part, ()) if not isinstance(node, ast.expr) else ():
-            if isinstance(statement, ast.FunctionDef):
-                yield statement
-            yield from _functions_in(statement)
 
 
 @contextmanager
@@ -76,98 +69,6 @@ def _without_collections() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-@cache
-def _file_functions(path: str) -> dict[int, ast.FunctionDef]:
-    """The functions of a file, or of what an interactive session keeps as one, by their first line, decorators included."""
-    found = _functions_in(ast.parse("".join(linecache.getlines(path))))
-    return {min([node.lineno, *(d.lineno for d in node.decorator_list)]): node for node in found}
-
-
-def source_of(function: FunctionType) -> ast.FunctionDef:
-    """The syntax tree of a function that a file defines."""
-    found = _file_functions(function.__code__.co_filename).get(function.__code__.co_firstlineno)
-    if found is None or found.name != function.__name__:
-        raise TranslationError(f"the file of {function.__name__} has changed since it was loaded")
-    return found
-
-
-@cache
-def plain_source(function: FunctionType) -> ast.FunctionDef:
-    """The syntax tree of a function with the places of units' fields (``units.py``) as sums."""
-    try:
-        return lowered(function, source_of(function))
-    except UnitError as error:
-        raise TranslationError(str(error)) from None
-
-
-def _codes(code: CodeType) -> list[CodeType]:
-    """A code and those within it."""
-    return [code, *(inner for part in code.co_consts if isinstance(part, CodeType) for inner in _codes(part))]
-
-
-def is_source_of(function: FunctionType) -> bool:
-    """Whether a function does what its file says now, which may have changed since it was loaded."""
-    path = function.__code__.co_filename
-    return function.__code__ in _codes(compile("".join(linecache.getlines(path)), path, "exec", dont_inherit=True))
-
-
-def symbol(function: FunctionType) -> str:
-    """A function's name in the module."""
-    return f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
-
-
-def _layout(annotation: ast.expr | None, names: dict[str, Any]) -> Any:
-    """The structure whose address an annotation stands for: gives the byte offset of a field by its name."""
-    if not isinstance(annotation, ast.Name):
-        return None
-    return next(iter(getattr(names.get(annotation.id), "__metadata__", ())), None)
-
-
-def record_of(annotation: ast.expr | None, names: Mapping[str, Any]) -> type | None:
-    """The record (a ``NamedTuple``) that an annotation names."""
-    if isinstance(annotation, ast.Attribute) and isinstance(annotation.value, ast.Name):
-        found = getattr(names.get(annotation.value.id), annotation.attr, None)
-    else:
-        found = names.get(annotation.id) if isinstance(annotation, ast.Name) else None
-    return found if _is_record(found) else None
-
-
-def _is_record(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields")
-
-
-def _record_kinds(record: Any) -> list[ir.Type]:
-    """LLVM's types of a record's fields."""
-    kinds = []
-    for name in record._fields:
-        text = record.__annotations__[name]
-        text = getattr(text, "__forward_arg__", getattr(text, "__name__", text))
-        if text not in ("int", "bool", "Any"):
-            raise TranslationError(f"{record.__name__}.{name} is to be int, bool or Any, not {text}")
-        kinds.append(_KINDS[text])
-    return kinds
-
-
-def _kinds(annotation: ast.expr | None, names: dict[str, Any]) -> list[ir.Type]:
-    """LLVM's types of a parameter: a record is passed as its fields."""
-    record = record_of(annotation, names)
-    return [_kind(annotation, names)] if record is None else _record_kinds(record)
-
-
-def _kind(annotation: ast.expr | None, names: dict[str, Any]) -> ir.Type:
-    """LLVM's type of an annotation in a file of these names."""
-    if (record := record_of(annotation, names)) is not None:
-        return ir.LiteralStructType(_record_kinds(record))
-    if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
-        return ir.LiteralStructType([_kind(part, names) for part in annotation.slice.elts])
-    text = ast.unparse(annotation) if annotation is not None else ""
-    if text in _KINDS:
-        return _KINDS[text]
-    if _layout(annotation, names) is None:
-        raise TranslationError(f"a type is int, bool, Any, a structure or a tuple of them, not {text or 'missing'}")
-    return WORD
 
 
 @dataclass(frozen=True)
@@ -219,8 +120,8 @@ class Translation:
             tree = plain_source(python)
             if self.policy is None:
                 names = python.__globals__
-                kinds = [kind for argument in tree.args.args for kind in _kinds(argument.annotation, names)]
-                kind = ir.FunctionType(_kind(tree.returns, names), kinds)
+                kinds = [kind for argument in tree.args.args for kind in types_of(argument.annotation, names)]
+                kind = ir.FunctionType(type_of(tree.returns, names), kinds)
             else:
                 kind = ir.FunctionType(WORD, [POINTER if array else WORD for array in self.policy])
             made = ir.Function(self.module, kind, self._names.get(python) or symbol(python))
@@ -274,7 +175,7 @@ class _Body:
         for argument in self.tree.args.args:
             record = record_of(argument.annotation, self.python.__globals__)
             if record is not None:
-                self._set(argument.arg, _Record(record, [next(values) for _ in _record_kinds(record)]))
+                self._set(argument.arg, _Record(record, [next(values) for _ in record_types(record)]))
                 continue
             self._set(argument.arg, next(values))
             self._declare(argument.arg, argument.annotation)
@@ -289,7 +190,7 @@ class _Body:
         if isinstance(value, _Record):
             if self.records.setdefault(name, value.kind) is not value.kind or name in self.variables:
                 raise TranslationError(f"{name} holds a {value.kind.__name__} and something else")
-            for field, kind, part in zip(value.kind._fields, _record_kinds(value.kind), value.values, strict=True):
+            for field, kind, part in zip(value.kind._fields, record_types(value.kind), value.values, strict=True):
                 self._set(f"{name}.{field}", self._as(part, kind))
             return
         if not isinstance(value, ir.Value):
@@ -303,7 +204,7 @@ class _Body:
 
     def _declare(self, name: str, annotation: ast.expr | None) -> None:
         """Take note of the structure that a variable's annotation names."""
-        if (layout := _layout(annotation, self.python.__globals__)) is not None:
+        if (layout := layout_of(annotation, self.python.__globals__)) is not None:
             self.layouts[name] = layout
 
     def _as(self, value: Any, kind: ir.Type) -> ir.Value:
@@ -716,7 +617,7 @@ class _Body:
         arguments = [self._value(argument) for argument in node.args]
         if callee is bool:
             return self._truth(arguments[0])
-        if _is_record(callee):
+        if is_record(callee):
             if len(arguments) != len(callee._fields):
                 raise TranslationError(f"line {node.lineno}: {callee.__name__} has {len(callee._fields)} fields")
             return _Record(callee, arguments)

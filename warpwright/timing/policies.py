@@ -20,8 +20,9 @@ from typing import Any
 
 from warpwright.errors import UnsupportedError
 from warpwright.native import direct
+from warpwright.native.function_source import TranslationError
 from warpwright.native.intrinsics import core
-from warpwright.native.translate import ArrayOf, TranslationError
+from warpwright.native.translate import ArrayOf
 from warpwright.timing.intrinsics import oldest
 
 Scheduler = Callable[[int, int, Any], int]

@@ -7,7 +7,8 @@ from functools import cache
 from typing import NamedTuple
 
 from warpwright.engine.abi import SHARED_OFFSETS
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.load_windows import AccessGroup
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, VECTOR_KIND, Pattern, Shape
 from warpwright.isa.ops import Access

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpwright.engine.jit import conversions, floats, integers, silicon
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.function_writer import Text, Val
+from warpwright.engine.jit.llvm_text import Text, Val
 from warpwright.engine.jit.operation_form import Form, Handler
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, Shape
 from warpwright.isa.ops import Op

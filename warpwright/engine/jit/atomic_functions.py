@@ -5,8 +5,8 @@ from __future__ import annotations
 from warpwright.engine.jit.arithmetic import emit_pure
 from warpwright.engine.jit.exact_accesses import access_arguments, lane_loop
 from warpwright.engine.jit.float_formats import INTEGER_OF
-from warpwright.engine.jit.function_writer import Text, Val
 from warpwright.engine.jit.llvm_snippets import each_lane
+from warpwright.engine.jit.llvm_text import Text, Val
 from warpwright.engine.jit.shapes import SCALAR_KIND, Shape
 from warpwright.engine.jit.wave import LLVM_TYPE, Wave
 from warpwright.isa import mbarrier as mb

@@ -10,7 +10,8 @@ from __future__ import annotations
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.addressing import Place
 from warpwright.engine.jit.checks import call_slow, check_lanes, settle_faults, site_pointer
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.shapes import UNSET_KIND, VECTOR
 from warpwright.isa.ops import Access, Op
 

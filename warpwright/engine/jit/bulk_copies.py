@@ -5,7 +5,8 @@ from __future__ import annotations
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import instruction_address, settle_faults
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.isa.bulk import DIRECTIONS, Bulk
 from warpwright.isa.ops import Op
 

@@ -18,7 +18,8 @@ from warpwright.engine.jit.addressing import (
     addresses_vector,
     shift_of,
 )
-from warpwright.engine.jit.function_writer import FunctionWriter, Masks, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Masks, Val
 from warpwright.engine.jit.load_windows import AccessGroup, Sum, Window
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, Shape
 

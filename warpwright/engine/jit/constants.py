@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from warpwright.engine.abi import LAUNCH
 from warpwright.engine.jit.addressing import is_uniform, parts_of
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR, Shape
 from warpwright.isa.ops import Op
 

@@ -14,8 +14,8 @@ from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit import warpgroup_products as gr
 from warpwright.engine.jit.addressing import shift_of
 from warpwright.engine.jit.flow_graph import Bits, members
-from warpwright.engine.jit.function_writer import Masks, ResumePoint
 from warpwright.engine.jit.jumps import INSTRUCTIONS_BETWEEN_CANCEL_CHECKS, Jumps
+from warpwright.engine.jit.llvm_text import Masks, ResumePoint
 
 YIELDS_AT = 28
 """Offset in the save area of the count of YIELDs, which is kept between calls."""

@@ -31,7 +31,8 @@ from collections.abc import Callable
 
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.flow_graph import Bits, members
-from warpwright.engine.jit.function_writer import FunctionWriter, Masks, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Masks, Val
 from warpwright.engine.jit.shape_inference import uniform
 
 YIELDS_BEFORE_ALL_TAKE_TURNS = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpwright.engine.jit.float_formats import directed, odd_single, round_single, to_double, to_single
-from warpwright.engine.jit.function_writer import Val
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.operation_form import Form, Handler
 from warpwright.isa.ops import Op
 

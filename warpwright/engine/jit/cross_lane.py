@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 from warpwright.engine.abi import BLOCK, GRID_ID, LAUNCH, LOCAL_WINDOW, SHARED_WINDOW, WARP, WARP_SLOTS
-from warpwright.engine.jit.function_writer import FunctionWriter, Masks, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Masks, Val
 from warpwright.engine.jit.shape_inference import LANE_MASKS, lane_masks
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNIFORM, UNSET_KIND, VECTOR, VECTOR_KIND, Shape
 from warpwright.isa.ops import Op

@@ -23,7 +23,8 @@ from warpwright.engine.jit.addressing import (
 )
 from warpwright.engine.jit.checks import call_slow_path, check, check_lanes, site_pointer
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, load_rows, may_have_rows, store_rows
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.prefetch import fetch_ahead
 
 

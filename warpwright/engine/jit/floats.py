@@ -22,7 +22,7 @@ from warpwright.engine.jit.float_formats import (
     to_double,
     to_single,
 )
-from warpwright.engine.jit.function_writer import Text, Val
+from warpwright.engine.jit.llvm_text import Text, Val
 from warpwright.engine.jit.operation_form import Form, Handler
 from warpwright.engine.jit.shapes import VECTOR_KIND
 from warpwright.engine.numerics import tiny_limit

@@ -7,8 +7,8 @@ from warpwright.engine.blocks import recorded_accesses
 from warpwright.engine.cancellation import check_cancelled
 from warpwright.engine.jit import cross_lane as ln
 from warpwright.engine.jit.floats import canonical_word
-from warpwright.engine.jit.function_writer import Masks, Val
 from warpwright.engine.jit.live_ranges import FILE_BASE
+from warpwright.engine.jit.llvm_text import Masks, Val
 from warpwright.engine.jit.operations import emit_operation, pair
 from warpwright.engine.jit.resume_points import Stops
 from warpwright.engine.jit.shape_inference import pack, uniform

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpwright.engine.jit import shapes as sh
-from warpwright.engine.jit.function_writer import Val
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.operation_form import Form, Handler
 from warpwright.engine.jit.shape_inference import two_operand
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, WIDTH

@@ -10,8 +10,8 @@ from warpwright.engine.jit import cross_lane as ln
 from warpwright.engine.jit import lockstep
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.checks import settle_faults
-from warpwright.engine.jit.function_writer import Masks, Val
 from warpwright.engine.jit.instructions import Instructions
+from warpwright.engine.jit.llvm_text import Masks, Val
 from warpwright.engine.jit.shape_inference import uniform
 from warpwright.engine.jit.shapes import UNIFORM, UNSET_KIND
 from warpwright.isa.ops import Op

@@ -21,7 +21,8 @@ from typing import Any
 from warpwright.engine.abi import Status
 from warpwright.engine.blocks import BasicBlock
 from warpwright.engine.jit.flow_graph import Bits, Flow, members
-from warpwright.engine.jit.function_writer import FunctionWriter, ResumePoint
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import ResumePoint
 from warpwright.isa.ops import Lowered
 from warpwright.isa.program import Program
 

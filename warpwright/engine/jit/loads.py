@@ -29,7 +29,8 @@ from warpwright.engine.jit.checks import (
 )
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, load_rows, may_have_rows
 from warpwright.engine.jit.elements import chosen_elements, elements_type, load_elements, words_of
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.prefetch import fetch_ahead
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, VECTOR, Shape
 from warpwright.isa.ops import Access, Op

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from warpwright.engine.jit.function_writer import Text, Val
+from warpwright.engine.jit.llvm_text import Text, Val
 from warpwright.isa.ops import Op
 
 

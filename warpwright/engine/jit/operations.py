@@ -16,7 +16,8 @@ from warpwright.engine.jit.atomics import emit_atomic
 from warpwright.engine.jit.bulk_copies import emit_bulk
 from warpwright.engine.jit.checks import settle_faults
 from warpwright.engine.jit.constants import emit_load_const
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.rowwise import emit_rows, scalar_of, spread
 from warpwright.engine.jit.shape_inference import Known, pack

@@ -12,7 +12,8 @@ from warpwright.engine.clock_uses import timed_writes
 from warpwright.engine.jit.canonical_nans import late_nans
 from warpwright.engine.jit.convergence import Groups
 from warpwright.engine.jit.flow_graph import members
-from warpwright.engine.jit.function_writer import FunctionWriter, ResumePoint
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import ResumePoint
 from warpwright.engine.jit.narrowed_loads import single_loads
 from warpwright.engine.jit.shape_inference import Known, uniform
 from warpwright.engine.jit.spill_slots import share_slots

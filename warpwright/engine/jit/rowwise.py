@@ -14,7 +14,8 @@ from warpwright.engine.jit import shapes as sh
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND, Pattern, Shape
 
 if TYPE_CHECKING:
-    from warpwright.engine.jit.function_writer import FunctionWriter, Val
+    from warpwright.engine.jit.function_writer import FunctionWriter
+    from warpwright.engine.jit.llvm_text import Val
 
 LENGTHS = (8, 16)
 """Block widths for which warps consist of rows."""

@@ -16,7 +16,7 @@ from warpwright.engine.silicon_mma import LOWEST, dropped, limits, unit
 from warpwright.engine.silicon_mufu import Programs, constants, program
 
 if TYPE_CHECKING:
-    from warpwright.engine.jit.function_writer import Text, Val
+    from warpwright.engine.jit.llvm_text import Text, Val
     from warpwright.engine.jit.operation_form import Form
     from warpwright.isa.ops import Op
 

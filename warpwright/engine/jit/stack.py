@@ -11,7 +11,8 @@ from __future__ import annotations
 from warpwright.engine.abi import WARP, FaultKind
 from warpwright.engine.jit.control import WarpFunction
 from warpwright.engine.jit.flow_graph import members
-from warpwright.engine.jit.function_writer import FunctionWriter, ResumePoint, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import ResumePoint, Val
 from warpwright.engine.jit.shape_inference import uniform
 from warpwright.isa.ops import Op
 

@@ -19,7 +19,8 @@ from warpwright.engine.jit.addressing import (
 from warpwright.engine.jit.checks import call_slow_path, check, check_lanes, settle_faults, site_pointer
 from warpwright.engine.jit.contiguous_rows import are_known, find_rows, may_have_rows, store_rows
 from warpwright.engine.jit.elements import store_elements
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.shapes import UNSET_KIND
 from warpwright.isa.ops import Access, Op
 

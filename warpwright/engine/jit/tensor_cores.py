@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpwright.engine import matrix_fragments
 from warpwright.engine.jit import float_formats, silicon
-from warpwright.engine.jit.function_writer import Text
+from warpwright.engine.jit.llvm_text import Text
 from warpwright.engine.jit.operation_form import Form
 from warpwright.engine.jit.wave import Wave
 from warpwright.engine.matrix_fragments import LANES

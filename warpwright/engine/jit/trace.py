@@ -28,7 +28,8 @@ from warpwright.engine.abi import (
     WARP,
     head_words,
 )
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.shapes import SCALAR_KIND, UNSET_KIND, WIDTH
 from warpwright.isa.ops import Access
 from warpwright.isa.texture_access import TextureAccess

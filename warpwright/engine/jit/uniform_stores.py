@@ -8,7 +8,8 @@ from __future__ import annotations
 from warpwright.engine.abi import ALIKE
 from warpwright.engine.jit import trace as tr
 from warpwright.engine.jit.addressing import Place, addresses_vector, is_uniform, lanes_to_touch
-from warpwright.engine.jit.function_writer import FunctionWriter, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Val
 from warpwright.engine.jit.loads import gather
 from warpwright.engine.jit.shapes import SCALAR_KIND, VECTOR_KIND
 

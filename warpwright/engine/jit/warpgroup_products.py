@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpwright.engine.abi import BLOCK
-from warpwright.engine.jit.function_writer import FunctionWriter, Text, Val
+from warpwright.engine.jit.function_writer import FunctionWriter
+from warpwright.engine.jit.llvm_text import Text, Val
 from warpwright.engine.jit.loads import emit_load
 from warpwright.engine.jit.shapes import UNIFORM, VECTOR
 from warpwright.engine.jit.tensor_cores import mma_function
