@@ -238,6 +238,34 @@ def test_a_system_of_h200s_has_the_times_that_two_h200s_have() -> None:
     assert first == pytest.approx(read_seconds(node, 0, 1), rel=0.002)
 
 
+def test_mistakes_with_a_systems_gpus_are_named() -> None:
+    node = ww.System("p100x2-nvlink", timing="off")
+    kernels = [gpu.compile(SOURCE)["read_lines"][GRID, BLOCK] for gpu in (*node.gpus, ww.GPU("p100", timing="off"))]
+    for call, kind, said in (
+        (lambda: node.enable_peer_access(0, 0), ww.ArgumentError, "a GPU always has access to its own memory"),
+        (lambda: node.enable_peer_access(2, 2), IndexError, "p100x2-nvlink has no GPU 2: they are 0 to 1"),
+        (lambda: node.disable_peer_access(0, 1), ww.ArgumentError, "GPU 0 has no access to the memory of GPU 1"),
+        (lambda: node.relay(0, 2), IndexError, "p100x2-nvlink has no GPU 2: they are 0 to 1"),
+        (lambda: node.launch(), ww.ArgumentError, r"launch\(\) takes at least one pair"),
+        (lambda: node.launch(kernels[0]), ww.ArgumentError, r"takes pairs \(.*\), not Launcher"),  # type: ignore[arg-type]
+        (lambda: node.launch((kernels[2], [])), ww.ArgumentError, "read_lines is not of a GPU of this machine"),
+    ):
+        with pytest.raises(kind, match=said):
+            call()
+
+
+def test_peer_access_can_be_disabled() -> None:
+    node = ww.System("p100x2-nvlink", timing="off")
+    there, out = node.gpus[1].zeros(BYTES // 4, np.int32), node.gpus[0].zeros(1, np.int32)
+    kernel = node.gpus[0].compile(SOURCE)["read_lines"][1, 32]
+    for _ in range(2):
+        node.enable_peer_access(0, 1)
+        kernel(np.uint64(there.device_address()), np.int32(1), out)
+        node.disable_peer_access(0, 1)
+        with pytest.raises(ww.MemoryFaultError, match=r"has no access \(.*System\.enable_peer_access in Python\)"):
+            kernel(np.uint64(there.device_address()), np.int32(1), out)
+
+
 def test_systems_compute_and_refuse_what_the_topology_refuses() -> None:
     node = ww.System("dgx-1", timing="off")
     assert len(node.gpus) == 8

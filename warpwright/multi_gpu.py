@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
-from warpwright.errors import UnsupportedError
+from warpwright.errors import ArgumentError, UnsupportedError
 from warpwright.session import session
 from warpwright.system import (
     Machine,
@@ -73,7 +73,11 @@ class System:
 
         Raises:
             UnsupportedError: the machine has no such route, as ``cudaErrorPeerAccessUnsupported``.
+            ArgumentError: both are the same GPU.
+            IndexError: there is no such GPU.
         """
+        if first == second and self._check(first):
+            raise ArgumentError(f"enable_peer_access({first}, {second}): a GPU always has access to its own memory")
         if not self.can_access(first, second):
             raise UnsupportedError(
                 f"GPU {first} of {self.machine.name} cannot access the memory of GPU {second}: they share no NVLink and no PCI Express within one "
@@ -82,6 +86,19 @@ class System:
         if (first, second) not in self._open:
             self._open.add((first, second))
             self.gpus[second].memory.open_to(self.gpus[first].memory)
+
+    def disable_peer_access(self, first: int, second: int) -> None:
+        """Undo :meth:`enable_peer_access`: a later access of the first GPU's kernels is a fault.
+
+        Raises:
+            ArgumentError: it is not enabled, as ``cudaErrorPeerAccessNotEnabled``.
+            IndexError: there is no such GPU.
+        """
+        self._check(first, second)
+        if (first, second) not in self._open:
+            raise ArgumentError(f"GPU {first} has no access to the memory of GPU {second} that could be disabled")
+        self._open.remove((first, second))
+        self.gpus[second].memory.close_to(self.gpus[first].memory)
 
     def launch(self, *launches: tuple[Launcher, Sequence[Any]], cooperative: bool = False) -> list[Run]:
         """Run one kernel on each of several GPUs, all at once: they begin at the same simulated moment and may wait for each other.
@@ -94,7 +111,7 @@ class System:
             The runs, in the order of the launches; arrays of the host have their results.
 
         Raises:
-            ArgumentError: arguments do not fit a kernel's parameters.
+            ArgumentError: no launches, launches that are not pairs, kernels of other GPUs, or arguments that do not fit a kernel's parameters.
             UnsupportedError: two launches on one GPU, a kernel that cannot run beside others, or GPUs of a cooperative launch that peer access does not join.
             LaunchError: a cooperative grid does not fit its chip, or kernels, grids or blocks of a cooperative launch differ.
             ExecutionError: a fault, a trap or a deadlock; the launches that are left are given up.
@@ -102,7 +119,9 @@ class System:
         from warpwright.device_launches import DeviceMember, launch_on_devices
         from warpwright.engine.arguments import pack
 
-        numbers = [self.gpus.index(launcher.kernel.gpu) for launcher, _ in launches]
+        numbers = [self._number_of(launch) for launch in launches]
+        if not numbers:
+            raise ArgumentError("launch() takes at least one pair (kernel[grid, block], arguments)")
 
         def reaches(first: int, second: int) -> bool:
             return self.can_access(numbers[first], numbers[second])
@@ -170,18 +189,50 @@ class System:
         Raises:
             IndexError: there is no such GPU.
         """
-        for ordinal in (first, second):
-            if not 0 <= ordinal < len(self.gpus):
-                raise IndexError(f"{self.machine.name} has no GPU {ordinal}: they are 0 to {len(self.gpus) - 1}")
+        self._check(first, second)
         return route(self.machine, first, second)
 
     def relay(self, first: int, second: int) -> tuple[tuple[int, ...], float]:
-        """The GPUs of the widest of the shortest ways over NVLink, ends included, and its copies' GB/s; empty without a way."""
+        """The GPUs of the widest of the shortest ways over NVLink, ends included, and its copies' GB/s; empty without a way.
+
+        Raises:
+            IndexError: there is no such GPU.
+        """
+        self._check(first, second)
         return relay_route(self.machine, first, second)
 
     def topology(self) -> str:
         """The matrix of connections, in the form of ``nvidia-smi topo -m``."""
         return topology_matrix(self.machine)
+
+    def _check(self, *ordinals: int) -> bool:
+        """Whether the machine has GPUs of these numbers; raises IndexError for one that it lacks."""
+        for ordinal in ordinals:
+            if not 0 <= ordinal < len(self.gpus):
+                raise IndexError(f"{self.machine.name} has no GPU {ordinal}: they are 0 to {len(self.gpus) - 1}")
+        return True
+
+    def _number_of(self, launch: object) -> int:
+        """The number of a launch's GPU.
+
+        Raises:
+            ArgumentError: it is not a launch, or of a GPU that is not the machine's.
+        """
+        from warpwright.kernel import Launcher
+
+        match launch:
+            case (Launcher() as launcher, list() | tuple()):
+                pass
+            case _:
+                raise ArgumentError(
+                    f"launch() takes pairs (kernel[grid, block], [argument, …]), not {type(launch).__name__}"
+                )
+        number = next((n for n, gpu in enumerate(self.gpus) if gpu is launcher.kernel.gpu), None)
+        if number is None:
+            raise ArgumentError(
+                f"kernel {launcher.kernel.name} is not of a GPU of this machine: compile it with gpus[i].compile()"
+            )
+        return number
 
     def __repr__(self) -> str:
         return f"<System {self.machine.name} ({self.machine.product}), {len(self.gpus)} GPUs>"

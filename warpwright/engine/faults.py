@@ -190,7 +190,7 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     if not memory.base <= address <= last and not beside_mapped:
         other = memory.device_at(address)
         if other is not None:
-            return f"the address is one of device {other}'s memory, to which this device has no access (cudaDeviceEnablePeerAccess)"
+            return f"the address is one of device {other}'s memory, to which this device has no access (cudaDeviceEnablePeerAccess, or System.enable_peer_access in Python)"
         return (
             f"the address is not one of device memory ({memory.base:#x} to {last:#x}): "
             "is a host pointer or an uninitialised value used as an address?"
