@@ -47,7 +47,7 @@ def test_scattered_steps_need_more_of_them() -> None:
     assert found is not None
     assert len(found.cycles) == 1
     assert found.cycles[0] == 500
-    assert 0 < found.error < 0.02
+    assert 0.04 < found.error < 0.05  # the standard deviation of a step
 
 
 TOO_FEW = Shape("two_phases", 1, 32, 24)

@@ -47,6 +47,8 @@ TOLERANCE = 0.02
 """Greatest permitted value, relative to the mean, of twice its standard error, and of the difference between the means of the first and the second half."""
 LARGEST_SPREAD = 0.2
 """The same for the difference between the longest and the shortest step."""
+LONGEST = 1.5
+"""Earlier repetitions also count if they take at most so many times as long as those that agree, and at least the reciprocal."""
 WINDOWS_AT_ONCE = 64
 TURNS_AT_ONCE = 256
 MODEL_ERROR = 0.005
@@ -85,8 +87,38 @@ def pattern_of(ends: Sequence[int], work: Sequence[int]) -> Pattern | None:
             spread, error = _variation(turns.sum(axis=1))
             alike = (np.ptp(works_of_turns, axis=0) * untimed_rest.ALIKE <= works_of_turns.mean(axis=0)).all()
             if error <= TOLERANCE and spread <= LARGEST_SPREAD and alike:
-                return Pattern(_means(turns), _means(works_of_turns), spread, error)
+                return _made_of(cycles, works, steps, turns.sum(axis=1).mean(), works_of_turns.mean(axis=0))
     return None
+
+
+def _made_of(
+    cycles: npt.NDArray[np.int64],
+    works: npt.NDArray[np.int64],
+    steps: int,
+    mean: float,
+    work: npt.NDArray[np.float64],
+) -> Pattern:
+    """The pattern of all repetitions like the last ones.
+
+    Steps agree in calm stretches, which may be shorter or longer than others; so the mean is taken over the repetitions before them, too, back to the first that
+    takes another time or does other work, but for the earliest quarter.  Neighbours resemble each other, so the standard deviation of one repetition is the uncertainty of their mean.
+
+    Args:
+        cycles, works: of each step, the last one at the end.
+        steps: of a repetition.
+        mean: cycles of the repetitions that agree.
+        work: thread instructions of each of their steps.
+    """
+    count = len(cycles) // steps
+    turns, works_of_turns = (values[-steps * count :].reshape(count, steps) for values in (cycles, works))
+    sums = turns.sum(axis=1)
+    other = (sums > mean * LONGEST) | (sums * LONGEST < mean)
+    other |= (np.abs(works_of_turns - work) * untimed_rest.ALIKE > work).any(axis=1)
+    # The earliest ones still warm up.
+    first = max(int(np.flatnonzero(other).max(initial=-1)) + 1, min(count // 4, count - REPETITIONS[0]))
+    spread, error = _variation(sums[first:])
+    deviation = float(sums[first:].std(ddof=1)) / max(float(sums[first:].mean()), 1.0)
+    return Pattern(_means(turns[first:]), _means(works_of_turns[first:]), spread, max(error, deviation))
 
 
 def _means(turns: npt.NDArray[np.int64]) -> tuple[int, ...]:
@@ -97,7 +129,7 @@ def _variation(sums: npt.NDArray[np.int64]) -> tuple[float, float]:
     """The difference between the longest and the shortest, and the larger of twice the mean's standard error and the difference between the means of the two
     halves; both relative to the mean."""
     mean = max(float(sums.mean()), 1.0)
-    early, late = (float(half.mean()) for half in np.split(sums, 2))
+    early, late = (float(half.mean()) for half in np.array_split(sums, 2))
     doubt = 2 * float(sums.std(ddof=1)) / math.sqrt(len(sums))
     return float(sums.max() - sums.min()) / mean, max(doubt, abs(late - early)) / mean
 
