@@ -37,7 +37,7 @@ extern "C" __global__ void roots(float *x) {
 }
 extern "C" __global__ void doubles(double *x) {
     double a = x[threadIdx.x];
-    for (int i = 0; i < 400; ++i) a = a * 1.0000001 + 1e-7;
+    for (int i = 0; i < 100; ++i) a = a * 1.0000001 + 1e-7;
     x[threadIdx.x] = a;
 }
 extern "C" __global__ void dependent(float *x) {
@@ -47,7 +47,7 @@ extern "C" __global__ void dependent(float *x) {
 }
 extern "C" __global__ void issues(int *x) {
     int a = x[threadIdx.x], b = a + 1, c = a + 2, d = a + 3; float e = a, f = b, g = c, h = d;
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < 100; ++i) {
         a = a ^ (b + i); e = e * 1.5f + 1.0f; b = b ^ (c + i); f = f * 1.5f + 1.0f;
         c = c ^ (d + i); g = g * 1.5f + 1.0f; d = d ^ (a + i); h = h * 1.5f + 1.0f;
     }
@@ -74,7 +74,7 @@ extern "C" __global__ void unequal(float *x) {
 extern "C" __global__ void empty(float *x) {}
 extern "C" __global__ void wave(float *x) {
     float a = x[threadIdx.x];
-    for (int i = 0; i < 1000; ++i) a = a * 1.5f + 1.0f;
+    for (int i = 0; i < 400; ++i) a = a * 1.5f + 1.0f;
     x[threadIdx.x] = a;
 }
 """
@@ -84,8 +84,8 @@ def start(kernel: str, gpu: ww.GPU) -> Run:
     launch = gpu.compile(SOURCE, name="bounds.cu")[kernel]
     sms = gpu.chip.sm.sm_count
     if kernel == "stream":
-        x = gpu.array(np.zeros(1 << 23, np.float32))
-        return launch[1 << 13, 256](x, gpu.array(np.zeros(1 << 23, np.float32)))
+        x = gpu.array(np.zeros(1 << 22, np.float32))
+        return launch[1 << 12, 256](x, gpu.array(np.zeros(1 << 22, np.float32)))
     if kernel == "chase":  # 8 MiB, each line once: no cache holds any of it
         return launch[1, 1](np.roll(np.arange(1 << 21), -(1 << 12) - 64).astype(np.int32), np.zeros(1, np.int32), 400)
     if kernel == "doubles":
