@@ -82,6 +82,8 @@ class Issue(Section):
     convergence_interval_cycles: int = Field(gt=0)
     """The same for all sub-cores of an SM together."""
     convergence_latency_cycles: int = Field(ge=0)
+    convergence_restored_cycles: int = Field(ge=0)
+    """What a BSYNC takes longer whose register was saved and restored (BMOV), as around a call."""
     """From a BSYNC to what its warp executes next, whoever arrived."""
     group_switch_cycles: int = Field(ge=0)
     """More when that is another group of the warp's lanes."""

@@ -32,8 +32,9 @@ UNITS: dict[str, tuple[str, ...]] = {
     "to_uniform": (),  # moves a vector register's value to a uniform register
     "branch": (),
     "indirect_branch": (),
-    "convergence": (),
-    "join": (),  # diverged lanes reconverge
+    # amount: 1 + the convergence register's number, 0 for none; begins: with the lanes that run; restores: with a value that was saved
+    "convergence": ("begins", "restores"),
+    "join": (),  # diverged lanes reconverge; amount: as of convergence
     "warp_sync": (),  # the lanes of a mask in a register meet
     "yield": (),
     "none": (),  # takes an issue slot but no pipe

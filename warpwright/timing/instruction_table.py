@@ -209,6 +209,7 @@ def encode(program: Program, lowered: Sequence[Lowered], blocks: Sequence[BasicB
         if issue.work.unit == "mbarrier" and row[s.Instruction.kind] != s.K_MIO:
             row[s.Instruction.extra] |= s.MBARRIER
         _encode_meeting(row, issue, timing, chip)
+        _encode_convergence(row, issue)
     if chip.issue.issue_per_clk_count > 1:
         _pair(rows, issues)
     _wait_for_factors(rows, blocks, timings, issues, chip.pipes.wide_multiply_pass_cycles)
@@ -311,6 +312,15 @@ def _is_strong(access: MemoryAccess, stops: set[int]) -> bool:
     """A strong access, but for a load of its block's scope before which no warp stops: L1 has what it reads (bench.micro ``scopes``)."""
     how = access.access
     return how.strong and (isinstance(how, TextureAccess) or how.scope != "block" or access.instruction in stops)
+
+
+def _encode_convergence(row: npt.NDArray[np.int64], issue: Issue) -> None:
+    """The convergence register of an instruction that begins, restores or waits at one."""
+    work = issue.work
+    if work.amount == 0 or not (work.unit == "join" or work.traits & {"begins", "restores"}):
+        return
+    if work.unit in ("convergence", "join"):
+        row[s.Instruction.op] = -(1 << work.amount) if "begins" in work.traits else 1 << work.amount
 
 
 def _encode_access(row: npt.NDArray[np.int64], issue: Issue, access: Access, chip: Chip) -> None:

@@ -356,7 +356,7 @@ def start(m: Any, code: Any, sc: s.SubCore, row: s.Instruction, slot: int, time:
 
 
 @core
-def pass_shared_unit(m: Any, code: Any, sm: s.SM, sc: s.SubCore, row: s.Instruction, time: int) -> None:
+def pass_shared_unit(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruction, time: int) -> None:
     """Pass a unit that the sub-cores of an SM share: that of barriers and indirect branches, or that of the convergence barriers' registers.
 
     The sub-core's next instruction for it issues once it has accepted this one.
@@ -367,6 +367,9 @@ def pass_shared_unit(m: Any, code: Any, sm: s.SM, sc: s.SubCore, row: s.Instruct
     m[unit] = taken
     free = sc.pipe_free[pipe]
     m[free] = max(m[free], taken)
+    if pipe == s.P_CONVERGENCE and code[row.kind] == s.K_BRANCH:
+        register = code[row.op]
+        m[w.restored] = m[w.restored] | register if register >= 0 else m[w.restored] & ~-register
 
 
 @core
@@ -507,7 +510,7 @@ def issue(m: Any, code: Any, sm: s.SM, sc: s.SubCore, sub: int, slot: int, time:
     m[sm.pipe_issues[pipe]] += 1
     start(m, code, sc, row, slot, time)
     if pipe >= s.P_ADU and kind != s.K_BARRIER:
-        pass_shared_unit(m, code, sm, sc, row, time)
+        pass_shared_unit(m, code, sm, sc, w, row, time)
     stall = code[row.stall]
     earliest = time + stall
     reason = s.ST_WAIT

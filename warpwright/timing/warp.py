@@ -320,6 +320,8 @@ def branch_end(m: Any, code: Any, w: s.Warp, pc: int, lanes: int) -> int:
     taken = m[w.last] + (code[before.latency] if branches else m[s.chip.branch_latency])
     if joins and m[w.mask] & lanes == 0:  # another group of lanes continues
         taken += m[s.chip.group_switch]
+    elif joins and m[w.restored] & code[before.op]:
+        taken += m[s.chip.restored_join]
     return taken
 
 

@@ -172,6 +172,16 @@ def _fence(i: Instruction) -> Work:
     return Work("fence", _some(block="CTA" in i.modifiers, system="SYS" in i.modifiers))
 
 
+def _register_of(i: Instruction) -> int:
+    """1 + the number of the convergence register that an instruction names, 0 if it names none."""
+    return next((1 + o.index for o in i.operands if o.kind is Kind.BARRIER), 0)
+
+
+def _convergence(i: Instruction) -> Work:
+    restores = i.opcode == "BMOV" and i.operands[0].kind is Kind.BARRIER
+    return Work("convergence", _some(begins=i.opcode == "BSSY", restores=restores), _register_of(i))
+
+
 def _always(unit: str, *traits: str) -> Callable[[Instruction], Work]:
     work = Work(unit, frozenset(traits))
     return lambda i: work
@@ -191,11 +201,11 @@ WORKS: dict[str, Callable[[Instruction], Work]] = {
     "UMOV": _always("uniform_move"),
     "R2UR": _always("to_uniform"),
     **dict.fromkeys(BRANCH, _always("branch")),
-    **dict.fromkeys(CONVERGENCE, _always("convergence")),
+    **dict.fromkeys(CONVERGENCE, _convergence),
     **dict.fromkeys(INDIRECT, _always("indirect_branch")),
     "CALL": _call,
     "WARPSYNC": _warp_sync,
-    "BSYNC": _always("join"),
+    "BSYNC": lambda i: Work("join", amount=_register_of(i)),
     "YIELD": _always("yield"),
     **dict.fromkeys(NOTHING, _always("none")),
     "SHFL": _always("shuffle"),

@@ -27,7 +27,10 @@ class Instruction(Unit):
     )
     line = word("", "instruction cache line")
     constant = word("", "line of constants of an operand; -1: none")
-    op = word("", "of memory instructions (OP_); of LDC the line, or its bank's first one")
+    op = word(
+        "",
+        "of memory instructions (OP_); of LDC the line, or its bank's first one; of BMOV and BSYNC the bit of the convergence register, of BSSY negative",
+    )
     access_bytes = word("bytes", "of each lane's access")
     strong = word("", "a strong access; flags of a fence (FENCE_)")
     extra = word("", "wavefronts, lines of an LDC's bank, flags of shared accesses")

@@ -25,6 +25,9 @@ class SubCoreWords(Unit):
         "HFMA2.MMA and FP64 are dispatched one after the other",
     )
     branch_latency = from_chip("issue.branch_latency_cycles", "cycle", "from a taken branch to the next instruction")
+    restored_join = from_chip(
+        "issue.convergence_restored_cycles", "cycle", "more for a BSYNC of a register that BMOV has restored"
+    )
     yield_latency = from_chip(
         "issue.yield_latency_cycles",
         "cycle",
