@@ -282,6 +282,24 @@ assert cuda.raw("cuCtxSynchronize") == 700
 """)
 
 
+def test_events_of_two_devices_have_no_time_between_them() -> None:
+    """CUDA C++ Programming Guide, "Stream and Event Behavior"."""
+    right(
+        """
+events = []
+for i in range(2):
+    on(i)
+    events.append(cuda.word("cuEventCreate", 0))
+    cuda("cuEventRecord", events[i], 0)
+    cuda("cuEventSynchronize", events[i])
+took = ctypes.c_float()
+assert cuda.raw("cuEventElapsedTime", ctypes.byref(took), *events) == 400
+""",
+        "a100,a100",
+        WARPWRIGHT_TIMING="full",
+    )
+
+
 def test_devices_work_at_the_same_simulated_time() -> None:
     said = right(
         """

@@ -465,6 +465,14 @@ cuda("cuMemAdvise", x.value, size, 5, 1)
 assert table.words[:, PG_ACCESSED_BY].tolist() == [1 << 3] * 16
 cuda("cuMemsetD8_v2", x.value, 7, size)
 assert where() == [2] and words[5] == 0x07070707
+# What the host has touched before it records an event precedes the event.
+begin, end = cuda.word("cuEventCreate", 0), cuda.word("cuEventCreate", 0)
+cuda("cuEventRecord", begin, 0)
+assert words[1 << 17] == 0x07070707
+cuda("cuEventRecord", end, 0)
+cuda("cuEventSynchronize", end)
+spent = 1e3 * cuda.word("cuEventElapsedTime", begin, end, kind=ctypes.c_float)
+assert 28 < spent < 30, spent
 state().host_touches()
 cuda("cuMemFree_v2", x.value)
 assert not state().managed.tables

@@ -602,6 +602,7 @@ def event_record(handle: int, stream: int) -> None:
     s = state()
     s.current()
     event, queue = s.handles.get(Event, handle), s.stream(stream)
+    s.host_touches()
     s.host_calls(queue.device.gpu.chip.launch.event_call_us)
     if event.device not in (None, queue.device):
         raise CudaError(results.INVALID_HANDLE)
@@ -650,6 +651,8 @@ def elapsed(place: int, start: int, end: int) -> int | None:
     s.check_process()
     first, last = s.handles.get(Event, start), s.handles.get(Event, end)
     if not place or not (first.recorded and last.recorded) or (first.flags | last.flags) & _NO_TIMING:
+        return results.INVALID_HANDLE
+    if first.device is not last.device:  # CUDA C++ Programming Guide, "Stream and Event Behavior"
         return results.INVALID_HANDLE
     cmemory.put_float(place, (last.ps - first.ps) * 1e-9)
     return None
