@@ -65,6 +65,63 @@ def busiest_slice(state: State, host_minus_device: int) -> BusiestSlice | None:
     return BusiestSlice(number, requests, passes, taken / (1 << FRACTION), address, line_bytes, line_requests)
 
 
+def _busiest(state: State, field: int) -> float:
+    """The largest value of an SM's counter."""
+    return float(sm_column(state, field).max())
+
+
+def _issue_and_pipes(state: State, chip: Chip) -> dict[str, float]:
+    """Bounds of issue and of each pipe."""
+    pipes, sub_cores, wave = chip.pipes, chip.sm.sub_core_count, int(state.words[s.chip.lanes])
+    intervals = {
+        ("ALU", s.P_ALU): wave / (pipes.alu_lanes or pipes.fma_heavy_lanes),
+        ("half-precision", s.P_HALF): wave / pipes.half_lanes,
+        ("FP64", s.P_FP64): wave / pipes.fp64_lanes,
+        ("XU", s.P_XU): wave / max(pipes.xu_lanes, wave // pipes.special_register_interval_cycles),
+    }
+    slots = sub_cores * chip.issue.issue_per_clk_count
+    bounds = {"instruction issue": _busiest(state, s.SM.instructions) * chip.issue.issue_interval_cycles / slots}
+    for (name, pipe), interval in intervals.items():
+        bounds[f"{name} pipe"] = _busiest(state, s.SM.pipe_issues[pipe]) * interval / sub_cores
+    fma = sm_column(state, s.SM.pipe_issues[s.P_FMA]) + sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY])
+    lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
+    both = sm_column(state, s.SM.pipe_issues[s.P_FMA_PAIR])
+    fma = fma + both * (lanes / pipes.fma_heavy_lanes)
+    bounds["FMA pipe"] = float(fma.max()) * wave / lanes / sub_cores
+    heavy = float((sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY]) + both).max())
+    heavy *= wave / pipes.fma_heavy_lanes / sub_cores
+    if pipes.alu_lanes:
+        bounds["integer multiply pipe"] = heavy
+    else:  # one kind of core for all arithmetic
+        bounds["FMA pipe"] = max(bounds["FMA pipe"], heavy)
+    return bounds
+
+
+BUCKET_CYCLES, DRAM_BUCKET_CYCLES = float(1 << s.CALENDAR_SHIFT), float(1 << s.DRAM_SHIFT)
+"""Calendars of shared units hand out whole buckets: a bucket's worth of slack belongs to the bound."""
+
+
+def _memory(state: State, chip: Chip) -> dict[str, float]:
+    """Bounds of L1, L2 and DRAM."""
+    m, sector_bytes = state.words, chip.l1.sector_bytes
+    l1 = _busiest(state, s.SM.lsu_wavefronts) / chip.mio.lsu_wavefronts_per_clk
+    fill = _busiest(state, s.SM.fill_sectors) * sector_bytes / chip.l1.l1_fill_bytes_per_clk
+    l2_sectors = float(s.counted(m, s.SliceGroup.read, s.SliceGroup.written, s.SliceGroup.atomic))
+    l2 = l2_sectors * sector_bytes / (chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk)
+    # Writes still queued at the end have not used the bus.
+    queued = float(s.dram_counted(m, s.Channel.writes))
+    dram_sectors = float(s.dram_counted(m, s.Channel.sectors_read, s.Channel.sectors_written)) - queued
+    dram_bytes_per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
+    last_batches = float(_write_batch_bytes(chip) * _channels(state)) / dram_bytes_per_clk
+    dram = dram_sectors * sector_bytes / dram_bytes_per_clk - DRAM_BUCKET_CYCLES - last_batches
+    return {
+        "L1 and shared memory": max(l1 - BUCKET_CYCLES, 0.0),
+        "L1 fill": max(fill - BUCKET_CYCLES, 0.0),
+        "L2 bandwidth": max(l2 - BUCKET_CYCLES, 0.0),
+        "DRAM bandwidth": max(dram, 0.0),
+    }
+
+
 def lower_bounds(
     state: State, chip: Chip, blocks: int, blocks_per_sm: int, atomics: BusiestSlice | None
 ) -> dict[str, float]:
@@ -73,55 +130,11 @@ def lower_bounds(
     Args:
         atomics: what :func:`busiest_slice` returns.
     """
-    m = state.words
-    sm = chip.sm
     overhead = float(chip.launch.launch_overhead_cycles)
-
-    def busiest(field: int) -> float:
-        return float(sm_column(state, field).max())
-
-    pipes, wave = chip.pipes, int(m[s.chip.lanes])
-    widths = {
-        ("ALU", s.P_ALU): wave / (pipes.alu_lanes or pipes.fma_heavy_lanes),
-        ("half-precision", s.P_HALF): wave / pipes.half_lanes,
-        ("FP64", s.P_FP64): wave / pipes.fp64_lanes,
-        ("XU", s.P_XU): wave / max(pipes.xu_lanes, wave // pipes.special_register_interval_cycles),
-    }
-    slots = sm.sub_core_count * chip.issue.issue_per_clk_count
-    bounds = {"instruction issue": busiest(s.SM.instructions) * chip.issue.issue_interval_cycles / slots}
-    for (name, pipe), interval in widths.items():
-        bounds[f"{name} pipe"] = busiest(s.SM.pipe_issues[pipe]) * interval / sm.sub_core_count
-    fma = sm_column(state, s.SM.pipe_issues[s.P_FMA]) + sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY])
-    lanes = pipes.fma_heavy_lanes + pipes.fma_lite_lanes
-    both = sm_column(state, s.SM.pipe_issues[s.P_FMA_PAIR])
-    fma = fma + both * (lanes / pipes.fma_heavy_lanes)
-    bounds["FMA pipe"] = float(fma.max()) * wave / lanes / sm.sub_core_count
-    heavy = float((sm_column(state, s.SM.pipe_issues[s.P_FMA_HEAVY]) + both).max())
-    heavy *= wave / pipes.fma_heavy_lanes / sm.sub_core_count
-    if pipes.alu_lanes:
-        bounds["integer multiply pipe"] = heavy
-    else:  # one kind of core for all arithmetic
-        bounds["FMA pipe"] = max(bounds["FMA pipe"], heavy)
-    # Calendars of shared units hand out whole buckets: a bucket's worth of slack belongs to the bound.
-    bucket = float(1 << s.CALENDAR_SHIFT)
-    bounds["L1 and shared memory"] = max(busiest(s.SM.lsu_wavefronts) / chip.mio.lsu_wavefronts_per_clk - bucket, 0.0)
-    bounds["L1 fill"] = max(
-        busiest(s.SM.fill_sectors) * chip.l1.sector_bytes / chip.l1.l1_fill_bytes_per_clk - bucket, 0.0
-    )
-    l2_sectors = float(s.counted(m, s.SliceGroup.read, s.SliceGroup.written, s.SliceGroup.atomic))
-    l2_bytes = chip.l2.l2_slice_count * chip.l2.l2_slice_bytes_per_clk
-    bounds["L2 bandwidth"] = max(l2_sectors * chip.l1.sector_bytes / l2_bytes - bucket, 0.0)
-    # Writes still queued at the end have not used the bus.
-    queued = float(s.dram_counted(m, s.Channel.writes))
-    dram_sectors = float(s.dram_counted(m, s.Channel.sectors_read, s.Channel.sectors_written)) - queued
-    per_clk = chip.dram.dram_gb_per_s * 1000 / chip.clocks.sm_clock_mhz
-    dram_bucket = float(1 << s.DRAM_SHIFT)
-    last = float(_write_batch_bytes(chip) * _channels(state)) / per_clk
-    bounds["DRAM bandwidth"] = max(dram_sectors * chip.l1.sector_bytes / per_clk - dram_bucket - last, 0.0)
-    bounds |= _links(state)
+    bounds = _issue_and_pipes(state, chip) | _memory(state, chip) | _links(state)
     if atomics is not None:
-        bounds[ATOMICS] = max(atomics.cycles - bucket, 0.0)
-    rounds = -(-blocks // (sm.sm_count * blocks_per_sm))
+        bounds[ATOMICS] = max(atomics.cycles - BUCKET_CYCLES, 0.0)
+    rounds = -(-blocks // (chip.sm.sm_count * blocks_per_sm))
     bounds["block launch"] = blocks * chip.launch.block_dispatch_interval_cycles
     bounds["latency of successive blocks"] = float((rounds - 1) * chip.launch.block_launch_latency_cycles)
     return {name: overhead + value for name, value in bounds.items()}
