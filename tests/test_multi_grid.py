@@ -74,6 +74,29 @@ def cubin(arch: str, source: str = SOURCE) -> bytes:
     return link([(InputKind.CUBIN, object_code, "grids.cubin")], arch).cubin
 
 
+MULTI = """
+#include <cooperative_groups.h>
+extern "C" __global__ void meets(int *x) { cooperative_groups::this_multi_grid().sync(); x[0] = 1; }
+extern "C" __global__ void traps(int *x) { asm("trap;"); }
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    ("options", "cooperative"), [((), True), ((), False), (("-rdc=true",), False), (("-rdc=true",), True)]
+)
+def test_the_trap_of_a_multi_grid_says_what_it_needs(options: tuple[str, ...], cooperative: bool) -> None:
+    node = ww.System("dgx-1", timing="off")
+    launches = [
+        (gpu.compile(MULTI, options=list(options))["meets"][2, 32], (gpu.zeros(1, np.int32),)) for gpu in node.gpus[:2]
+    ]
+    if options and cooperative:
+        assert len(node.launch(*launches, cooperative=True)) == 2
+        return
+    with pytest.raises(ww.TrapError, match=r"its functions trap unless the launch is cooperative \(cooperative=True"):
+        node.launch(*launches, cooperative=cooperative)
+
+
 PRINTS = """
 extern "C" int vprintf(const char *, void *);
 extern "C" __global__ void prints() { vprintf("a thread\\n", nullptr); }

@@ -16,7 +16,7 @@ from warpwright.engine.launch_snapshot import LaunchSnapshot, hindrance
 from warpwright.engine.multi_grid import Reaches, connect, state_of
 from warpwright.engine.standstill import Among
 from warpwright.engine.textures.launch_textures import uses_textures
-from warpwright.errors import LaunchError, UnsupportedError, only_checked
+from warpwright.errors import AssertionFailedError, LaunchError, TrapError, UnsupportedError, only_checked
 from warpwright.launch_context import launch_context
 from warpwright.launch_job import Job
 from warpwright.messages import report
@@ -182,6 +182,12 @@ def _not_repeatable(members: Sequence[DeviceMember]) -> str:
     return next((reason for reason in reasons if reason), "")
 
 
+NO_MULTI_GRID = (
+    "if the kernel calls this_multi_grid(): its functions trap unless the launch is cooperative (cooperative=True, "
+    "cudaLaunchCooperativeKernelMultiDevice) and the source is compiled with -rdc=true"
+)
+
+
 def _run_once(members: Sequence[DeviceMember], reaches: Reaches | None, *, checked: bool) -> list[Run]:
     """Run the launches once, either under the checks or, as their GPUs ask, with timing."""
     held: list[tuple[DeviceMemory, Allocation]] = []
@@ -198,7 +204,13 @@ def _run_once(members: Sequence[DeviceMember], reaches: Reaches | None, *, check
                 context.grid_barrier = 0  # its barrier is of all grids
             jobs.append(Job(launcher, context, checked=checked, timed=not checked))
         joined = [one for one in workspaces if one is not None] if reaches is not None else []
-        _DevicesJob(jobs, joined, checked=checked).run()
+        try:
+            _DevicesJob(jobs, joined, checked=checked).run()
+        except TrapError as error:
+            program = members[0].launcher.kernel._loaded.program
+            if isinstance(error, AssertionFailedError) or (reaches is not None and is_cooperative(program)):
+                raise
+            raise TrapError(f"{error}\n  {NO_MULTI_GRID}") from None
     finally:
         for memory, allocation in held:
             memory.free(allocation)

@@ -476,6 +476,13 @@ def _counted_barriers(lanes: int, warps: Sequence[WaitingWarp], arrived: Sequenc
     return "; ".join(parts)
 
 
+_OF_BLOCK = "every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
+_OF_WARP = (
+    "all lanes that a *_sync operation or a group's sync() or shuffle names must reach that operation; "
+    "is one inside a condition that leaves some out?"
+)
+
+
 def deadlock_error(
     program: Program, block: Dim3, warps: Sequence[WaitingWarp], arrived: Sequence[int] = ()
 ) -> DeadlockError:
@@ -491,7 +498,7 @@ def deadlock_error(
         "every thread of the cluster must arrive at its barrier; does a block wait once more than the others?"
         if of_cluster
         else _counted_barriers(program.lanes, warps, arrived)
-        or "every thread of the block must reach the same barrier; is a __syncthreads() inside a condition?"
+        or (_OF_BLOCK if any(warp.state == "barrier" for warp in warps) else _OF_WARP)
     )
     return DeadlockError(
         f"deadlock in kernel {kernel}, block {block}: no warp can go on\n  " + "\n  ".join(shown) + f"\n  {advice}"
