@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CellType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
@@ -35,6 +35,7 @@ from warpwright.native.annotated_types import (
     types_of,
 )
 from warpwright.native.function_source import TranslationError, plain_source, symbol
+from warpwright.native.units import cell_contents
 
 _COMPARISONS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _OPERATIONS: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
@@ -47,11 +48,6 @@ _OPERATIONS: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
     ast.BitOr: ("or_", operator.or_),
     ast.BitXor: ("xor", operator.xor),
 }
-
-
-def _contents(names: Sequence[str], cells: Sequence[CellType]) -> dict[str, Any]:
-    """What the variables of an enclosing function hold."""
-    return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
 
 
 def _signed(value: int) -> int:
@@ -441,7 +437,7 @@ class _Body:
             return getattr(self._object(node.value), node.attr)
         if isinstance(node, ast.Name):
             code, cells = self.python.__code__, self.python.__closure__ or ()
-            names = {**self.python.__globals__, **_contents(code.co_freevars, cells)}
+            names = {**self.python.__globals__, **cell_contents(code.co_freevars, cells)}
             if node.id in names and node.id not in code.co_varnames:
                 return names[node.id]
             if hasattr(builtins, node.id):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ast
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cache
 from types import CellType, FunctionType
@@ -209,7 +209,7 @@ class _Lowering(ast.NodeTransformer):
     def __init__(self, function: FunctionType) -> None:
         code, cells = function.__code__, function.__closure__ or ()
         self.locals = {*code.co_varnames}
-        self.names = {**function.__globals__, **_contents(code.co_freevars, cells)}
+        self.names = {**function.__globals__, **cell_contents(code.co_freevars, cells)}
         self.of = f"{function.__module__}.{function.__name__}"
         self.units: dict[str, type[Unit]] = {}
         self.changes = False
@@ -380,7 +380,8 @@ def _number(node: ast.expr) -> int | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None
 
 
-def _contents(names: tuple[str, ...], cells: tuple[CellType, ...]) -> dict[str, Any]:
+def cell_contents(names: Sequence[str], cells: Sequence[CellType]) -> dict[str, Any]:
+    """What the variables of an enclosing function hold."""
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=True)}
 
 
