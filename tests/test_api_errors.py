@@ -432,12 +432,12 @@ def test_threads_that_arrive_without_waiting_count_at_a_barrier(chip: str, how: 
 @pytest.mark.parametrize("how", [{"timing": "off"}, {"timing": "full"}, {"timing": "off", "check": "all"}])
 def test_a_deadlock_of_lanes_is_not_explained_by_a_block_barrier(how: dict[str, str]) -> None:
     source = """#include <cooperative_groups.h>
-extern "C" __global__ void half(int *x) {
+extern "C" __global__ void half_tile(int *x) {
     auto tile = cooperative_groups::tiled_partition<8>(cooperative_groups::this_thread_block());
     if (tile.thread_rank() < 4) tile.sync();
     x[threadIdx.x] = tile.shfl(threadIdx.x, 1);
 }"""
-    kernel = ww.GPU("a100", **how).compile(source)["half"]
+    kernel = ww.GPU("a100", **how).compile(source)["half_tile"]
     text = said(ww.DeadlockError, lambda: kernel[1, 32](np.zeros(32, np.int32)))
     assert text.splitlines()[-1] == (
         "  all lanes that a *_sync operation or a group's sync() or shuffle names must reach that operation; "
