@@ -60,9 +60,9 @@ class MachineCodeModule(PtxModule):
         """A module of PTX whose kernels have not been loaded."""
         return cls(
             plain.compiled,
+            plain.memory,
             plain.text,
             plain.arch,
-            plain.memory,
             plain.variables,
             plain.constants,
             plain._constant_places,

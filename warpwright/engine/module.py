@@ -89,23 +89,11 @@ def computed_once(fact: Callable[[LoadedKernel], Fact]) -> Callable[[LoadedKerne
 
 
 @dataclass(slots=True)
-class LoadedModule:
-    """A module on a device.  Make it with :func:`load_module`."""
+class DeviceModule:
+    """What modules on a device have in common, whatever their code."""
 
     compiled: CompiledModule
     memory: DeviceMemory
-    variables: dict[str, Allocation] = field(default_factory=dict)
-    """Global variables placed so far, by name."""
-    constants: Allocation | None = None
-    """Constant bank 3, if the module has one."""
-    _sections: dict[str, Allocation] = field(default_factory=dict)
-    _loaded: dict[str, LoadedKernel] = field(default_factory=dict)
-    _contents: dict[str, bytes] = field(default_factory=dict)
-    """Data sections as on the device, except for what programs stored there: those of the kernel launched last."""
-
-    @property
-    def cubin(self) -> CubinModule:
-        return self.compiled.module
 
     def kernel_names(self) -> list[str]:
         """Names of the kernels as the source has them, sorted."""
@@ -118,6 +106,30 @@ class LoadedModule:
             KernelNotFoundError: lists the module's kernels.
         """
         return self.compiled.find(name)
+
+    def bound(
+        self, loaded: LoadedKernel, arguments: Sequence[Any], dynamic_shared_bytes: int
+    ) -> tuple[LoadedKernel, Sequence[Any]]:
+        """The kernel for a launch with such arguments, and its arguments: the same, except where what is bound decides what an instruction does."""
+        return loaded, arguments
+
+
+@dataclass(slots=True)
+class LoadedModule(DeviceModule):
+    """A module on a device.  Make it with :func:`load_module`."""
+
+    variables: dict[str, Allocation] = field(default_factory=dict)
+    """Global variables placed so far, by name."""
+    constants: Allocation | None = None
+    """Constant bank 3, if the module has one."""
+    _sections: dict[str, Allocation] = field(default_factory=dict)
+    _loaded: dict[str, LoadedKernel] = field(default_factory=dict)
+    _contents: dict[str, bytes] = field(default_factory=dict)
+    """Data sections as on the device, except for what programs stored there: those of the kernel launched last."""
+
+    @property
+    def cubin(self) -> CubinModule:
+        return self.compiled.module
 
     def place(self, name: str) -> Allocation:
         """The allocation of a global variable, created on first use.
@@ -232,12 +244,6 @@ class LoadedModule:
         # Far enough to leave room for services and routines.
         rest = code_layout(self.cubin, None, (end // 4096 + 2) * 4096)
         return {name: base for name, base in rest.items() if name not in bases}
-
-    def bound(
-        self, loaded: LoadedKernel, arguments: Sequence[Any], dynamic_shared_bytes: int
-    ) -> tuple[LoadedKernel, Sequence[Any]]:
-        """The kernel for a launch with such arguments, and its arguments: the same, except where what is bound decides what an instruction does."""
-        return loaded, arguments
 
     def prepare(self, loaded: LoadedKernel) -> None:
         """Write the addresses that the module's own data holds (tables of pointers) as this kernel needs them.

@@ -7,16 +7,15 @@ PTX has no reserved shared memory, so a block's shared memory begins at 0 on eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from warpwright.engine.allocation import Allocation
 from warpwright.engine.device_memory import DeviceMemory
-from warpwright.engine.module import LoadedKernel
+from warpwright.engine.module import DeviceModule, LoadedKernel
 from warpwright.errors import KernelNotFoundError, UnsupportedError
 from warpwright.isa.bank0 import PARAMETER_BASE
 from warpwright.isa.ops import Lowered
@@ -35,14 +34,14 @@ from warpwright.toolchain.lines import own_name
 
 
 @dataclass(slots=True)
-class PtxModule:
-    """PTX on a device, created by :func:`load_ptx`."""
+class PtxModule(DeviceModule):
+    """PTX on a device, created by :func:`load_ptx`.
 
-    compiled: CompiledModule
-    """One record per kernel; its cubin is empty if there is none."""
+    ``compiled`` has one record per kernel; its cubin is empty if there is none.
+    """
+
     text: PtxText
     arch: int
-    memory: DeviceMemory
     variables: dict[str, Allocation] = field(default_factory=dict)
     constants: Allocation | None = None
     _constant_places: dict[str, int] = field(default_factory=dict)
@@ -52,18 +51,6 @@ class PtxModule:
     _prepared_for: str = ""
     made_from: str = ""
     """Name of the CUDA C++ text from which the PTX was compiled."""
-
-    def kernel_names(self) -> list[str]:
-        """Names of the kernels as the source has them, sorted."""
-        return sorted(k.plain_name for k in self.compiled.kernels.values())
-
-    def find(self, name: str) -> CubinKernel:
-        """The kernel called ``name``: symbol, plain name or name expression.
-
-        Raises:
-            KernelNotFoundError: lists the module's kernels.
-        """
-        return self.compiled.find(name)
 
     def place(self, name: str) -> Allocation:
         """The allocation of a global or constant variable, created on first use.
@@ -134,12 +121,6 @@ class PtxModule:
     def source_name(self) -> str:
         """The name of that text in the kernels' lines."""
         return self.made_from if self.text.files else self.compiled.name
-
-    def bound(
-        self, loaded: LoadedKernel, arguments: Sequence[Any], dynamic_shared_bytes: int
-    ) -> tuple[LoadedKernel, Sequence[Any]]:
-        """The kernel for a launch with such arguments, and its arguments: the same, except where what is bound decides what an instruction does."""
-        return loaded, arguments
 
     def keep(
         self,
@@ -256,7 +237,7 @@ def load_ptx(
         lowered_names=dict(lowered_names or {}),
         arch=str(arch),
     )
-    loaded = PtxModule(compiled, module, arch, memory, made_from=source_name)
+    loaded = PtxModule(compiled, memory, module, arch, made_from=source_name)
     loaded._constant_places, size = constant_layout(module)
     if size:
         loaded.constants = memory.allocate(size, f"constant memory of {name}")
