@@ -12,6 +12,8 @@ import pytest
 
 import warpwright as ww
 from tests.test_driver_devices import right
+from warpwright.chips import ChipError
+from warpwright.session import known_chips
 from warpwright.system import (
     MachineError,
     load_machine,
@@ -177,6 +179,14 @@ def test_a_wrong_file_is_refused_with_what_where_and_what_would_be_valid(
 def test_a_machine_that_does_not_exist_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(MachineError, match=r"^no machine is called 'dgx1'; did you mean 'dgx-1'"):
         load_machine("dgx1")
+    with pytest.raises(
+        MachineError, match=r"^no machine is called 'v100': it is a chip; use --gpu v100, or ww.GPU\('v100'\)$"
+    ):
+        load_machine("v100")
+    with pytest.raises(
+        ChipError, match=r"^no chip is called 'dgx-1': it is a machine; use --system dgx-1, or ww.System\('dgx-1'\)$"
+    ):
+        known_chips("a100,dgx-1")
     with pytest.raises(MachineError, match="does not exist"):
         load_machine(str(tmp_path / "none.toml"))
     path = tmp_path / "mine.toml"

@@ -85,12 +85,17 @@ def known_chips(text: str | None) -> list[str | None]:
     """
     from warpwright.chips import ChipError, load_chip
     from warpwright.engine.host_mappings import MOST_DEVICES
+    from warpwright.system import machine_names
 
     names = chips_named(text)
     if len(names) > MOST_DEVICES:
         raise ChipError(f"{len(names)} devices: a process has at most {MOST_DEVICES}")
     for name in names:
         if name is not None:
+            if name in machine_names():
+                raise ChipError(
+                    f"no chip is called {name!r}: it is a machine; use --system {name}, or ww.System({name!r})"
+                )
             load_chip(name)
     return names
 

@@ -32,7 +32,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from warpwright.chips import load_chip
+from warpwright.chips import chip_names, load_chip
 from warpwright.chips.chip import suggest
 from warpwright.chips.kinds import KINDS, read_entry
 from warpwright.engine.host_coherence import ProbeCosts, TranslationCosts
@@ -345,6 +345,8 @@ def _table(name: str, above: tuple[Path, ...]) -> tuple[Path, dict[str, Any]]:
     path = Path(name) if name.endswith(".toml") else _DIRECTORY / f"{name}.toml"
     if not name.endswith(".toml") and name not in machine_names():
         known = ", ".join(machine_names())
+        if name in chip_names():
+            raise MachineError(f"no machine is called {name!r}: it is a chip; use --gpu {name}, or ww.GPU({name!r})")
         raise MachineError(
             f"no machine is called {name!r}{suggest(name, machine_names()) or ';'} known machines: {known}"
         )
