@@ -264,10 +264,18 @@ def test_mistakes_with_a_systems_gpus_are_named() -> None:
             call()
 
 
-def test_peer_access_can_be_disabled() -> None:
+def test_peer_access_can_be_disabled_and_freed_memory_of_a_peer_is_called_so() -> None:
     node = ww.System("p100x2-nvlink", timing="off")
     there, out = node.gpus[1].zeros(BYTES // 4, np.int32), node.gpus[0].zeros(1, np.int32)
     kernel = node.gpus[0].compile(SOURCE)["read_lines"][1, 32]
+    node.enable_peer_access(0, 1)
+    gone = node.gpus[1].zeros(BYTES // 4, np.int32)
+    at = gone.device_address()
+    gone.free()
+    said = r"in device 1's memory, to which this device has access: .*, which was freed"
+    with pytest.raises(ww.MemoryFaultError, match=said):
+        kernel(np.uint64(at), np.int32(1), out)
+    node.disable_peer_access(0, 1)
     for _ in range(2):
         node.enable_peer_access(0, 1)
         kernel(np.uint64(there.device_address()), np.int32(1), out)

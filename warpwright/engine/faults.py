@@ -189,6 +189,9 @@ def _nearest(memory: DeviceMemory, address: int) -> str:
     beside_mapped = near is not None and near.mapped and distance < GAP_BYTES
     if not memory.base <= address <= last and not beside_mapped:
         other = memory.device_at(address)
+        theirs = memory.opened_by(other) if other is not None else None
+        if theirs is not None:
+            return f"in device {other}'s memory, to which this device has access: {_nearest(theirs, address)}"
         if other is not None:
             return f"the address is one of device {other}'s memory, to which this device has no access (cudaDeviceEnablePeerAccess, or System.enable_peer_access in Python)"
         return (
