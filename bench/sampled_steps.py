@@ -75,7 +75,7 @@ class Shape(NamedTuple):
 SHAPES = [
     Shape(kernel, blocks, threads, steps)
     for kernel in ("barriers", "heat", "two_phases", "longer_later")
-    for blocks, threads, steps in ((1, 32, 24), (1, 32, 64), (1, 1024, 40), (2, 256, 64), (8, 64, 48), (16, 32, 32))
+    for blocks, threads, steps in ((1, 32, 64), (1, 32, 160), (1, 1024, 80), (2, 256, 128), (8, 64, 96), (16, 32, 80))
 ]
 QUICK = [shape for shape in SHAPES if shape.blocks_per_sm * shape.threads <= 512]
 

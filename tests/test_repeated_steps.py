@@ -194,5 +194,5 @@ def test_a_cooperative_launch_on_one_of_several_devices_is_sampled(scope: int) -
     assert full.sampling is None
     assert sampled.sampling is not None
     assert sampled.sampling.steps == 40
-    assert sampled.sampling.timed_steps < 20
+    assert sampled.sampling.timed_steps <= 28
     assert abs(sampled.cycles / full.cycles - 1) < 0.02

@@ -41,12 +41,10 @@ from warpwright.timing.simulate import (
 
 UNJUDGED_STEPS = 3
 """Number of a launch's first steps whose ends are left out: they fill caches, and their blocks begin one after the other."""
-REPETITIONS = (8, 16, 32)
-"""Number of steps in a row, or of patterns of steps, whose cycles must agree; the more they vary, the more are needed."""
-TOLERANCE = 0.02
-"""Greatest permitted value, relative to the mean, of twice its standard error, and of the difference between the means of the first and the second half."""
-LARGEST_SPREAD = 0.2
-"""The same for the difference between the longest and the shortest step."""
+REPETITIONS = ((8, 0.01, 0.02), (24, 0.4, 0.03))
+"""Number of steps in a row, or of patterns of steps, that must agree, and two limits relative to their mean: of the difference between the longest and the shortest, and of the larger of
+twice the mean's standard error and the difference between the means of the two halves.  Steps that vary more are slow or fast for many in a row, so more of them are needed."""
+FEWEST = REPETITIONS[0][0]
 LONGEST = 1.5
 """Earlier repetitions also count if they take at most so many times as long as those that agree, and at least the reciprocal."""
 WINDOWS_AT_ONCE = 64
@@ -79,14 +77,14 @@ def pattern_of(ends: Sequence[int], work: Sequence[int]) -> Pattern | None:
     cycles = np.diff(np.asarray(ends, np.int64)).astype(np.int64)
     works = np.diff(np.asarray(work, np.int64)).astype(np.int64)
     for steps in range(1, s.MAX_PATTERN + 1):
-        for count in REPETITIONS:
+        for count, largest_spread, tolerance in REPETITIONS:
             if len(cycles) < steps * count:
                 break
             turns = cycles[-steps * count :].reshape(count, steps)
             works_of_turns = works[-steps * count :].reshape(count, steps)
             spread, error = _variation(turns.sum(axis=1))
             alike = (np.ptp(works_of_turns, axis=0) * untimed_rest.ALIKE <= works_of_turns.mean(axis=0)).all()
-            if error <= TOLERANCE and spread <= LARGEST_SPREAD and alike:
+            if error <= tolerance and spread <= largest_spread and alike:
                 return _made_of(cycles, works, steps, turns.sum(axis=1).mean(), works_of_turns.mean(axis=0))
     return None
 
@@ -115,7 +113,7 @@ def _made_of(
     other = (sums > mean * LONGEST) | (sums * LONGEST < mean)
     other |= (np.abs(works_of_turns - work) * untimed_rest.ALIKE > work).any(axis=1)
     # The earliest ones still warm up.
-    first = max(int(np.flatnonzero(other).max(initial=-1)) + 1, min(count // 4, count - REPETITIONS[0]))
+    first = max(int(np.flatnonzero(other).max(initial=-1)) + 1, min(count // 4, count - FEWEST))
     spread, error = _variation(sums[first:])
     deviation = float(sums[first:].std(ddof=1)) / max(float(sums[first:].mean()), 1.0)
     return Pattern(_means(turns[first:]), _means(works_of_turns[first:]), spread, max(error, deviation))
@@ -205,7 +203,7 @@ def _run_rest(launch: Prepared, pattern: Pattern, host: Supervision) -> None:
     m, state = launch.state.words, launch.state
     last = int(m[s.chip.step_ends[(int(m[s.chip.grid_steps]) - 1) % s.STEP_ENDS]])
     m[s.chip.pattern_steps] = len(pattern.cycles)
-    noted = _places(int(m[s.chip.grid_steps]), len(pattern.cycles) * REPETITIONS[0])
+    noted = _places(int(m[s.chip.grid_steps]), len(pattern.cycles) * FEWEST)
     m[s.chip.pattern_leaves] = round(float(np.mean(m[s.chip.step_leaves[0] + noted])))
     for place, (cycles, work) in enumerate(zip(pattern.cycles, pattern.work, strict=True)):
         m[s.chip.pattern_cycles[place]], m[s.chip.pattern_work[place]] = cycles, work
