@@ -19,6 +19,7 @@ from warpwright.timing import state as s
 from warpwright.timing.access_policy import in_window
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.clusters import slot_of
+from warpwright.timing.dependence_counters import hold
 from warpwright.timing.l2 import counters
 from warpwright.timing.links import read_line, write_line
 from warpwright.timing.mio_queue import enter_queue
@@ -34,7 +35,6 @@ from warpwright.timing.records import (
     AT_ROW,
 )
 from warpwright.timing.requests import new_request
-from warpwright.timing.warp import hold
 
 MEMBERS, SHARED_BASE = BLOCK["cluster_blocks"], BLOCK["shared_base"]
 LOAD, STORE, WITHIN = (DIRECTIONS.index(name) for name in ("load", "store", "within"))

@@ -13,7 +13,8 @@ from warpwright.engine.abi import BLOCK, WARP
 from warpwright.native.intrinsics import core, peek, poke
 from warpwright.timing import state as s
 from warpwright.timing.numbered_units import sm_at
-from warpwright.timing.warp import mark, settle, warp_at
+from warpwright.timing.warp import settle
+from warpwright.timing.warp_slots import mark, warp_at
 
 RANK, MEMBERS = BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
 INDEX_X, INDEX_Y, INDEX_Z = BLOCK["index_x"], BLOCK["index_y"], BLOCK["index_z"]

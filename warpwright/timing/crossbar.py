@@ -11,9 +11,11 @@ from warpwright.native.intrinsics import core, host_address, lowest_bit, peek, p
 from warpwright.timing import state as s
 from warpwright.timing.access_policy import policies_at, policy_of
 from warpwright.timing.address_hash import slice_of
+from warpwright.timing.block_barriers import arrive
 from warpwright.timing.bulk import serve_bulk
 from warpwright.timing.coalescer import count_passes, passes_of, sectors_of, wavefronts
 from warpwright.timing.dsmem import answer_load, on_cluster
+from warpwright.timing.fence_requests import acknowledge
 from warpwright.timing.fences import comes_too_early, fence_waits, near_slice, queues_end
 from warpwright.timing.grid_steps import THREADS, note_step, place_of
 from warpwright.timing.l1 import (
@@ -37,17 +39,7 @@ from warpwright.timing.records import Addresses, address_of, record_at
 from warpwright.timing.stores import WORD_BYTES, Written, store_cost, written_in_l1
 from warpwright.timing.texture_unit import serve_texture
 from warpwright.timing.tlb import translate
-from warpwright.timing.warp import (
-    BARRIER,
-    SLEEP,
-    STRONG,
-    acknowledge,
-    arrive,
-    pause_of,
-    run_function,
-    take_block,
-    turn_back,
-)
+from warpwright.timing.warp import BARRIER, SLEEP, STRONG, pause_of, run_function, take_block, turn_back
 
 SHORT_WINDOWS_FOR_CYCLES = 4096
 """How long windows stay short after a strong access without an answer: the time of a few answers from L2, after which the next one may come."""

@@ -36,7 +36,7 @@ from warpwright.timing.residency import (
     roomiest,
 )
 from warpwright.timing.scoreboard import ENTRY_BYTES, clear_entries
-from warpwright.timing.warp import warp_at
+from warpwright.timing.warp_slots import warp_at
 
 W_FIELDS = WARP.size_bytes // 8
 B_FIELDS = BLOCK.size_bytes // 8

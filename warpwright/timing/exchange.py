@@ -28,7 +28,7 @@ from warpwright.timing.intrinsics import oldest_way
 from warpwright.timing.l2 import group_of
 from warpwright.timing.numbered_units import gpc_at, sm_at
 from warpwright.timing.runs import length_of, number_of, run_back_to_gpc, serve_run
-from warpwright.timing.warp import mark
+from warpwright.timing.warp_slots import mark
 
 AHEAD = 8
 """Requests between prefetching the state of one on the host and serving it."""

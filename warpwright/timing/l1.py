@@ -33,6 +33,8 @@ from warpwright.timing.coalescer import (
     wavefronts,
 )
 from warpwright.timing.coalescing import WHOLE_WARP, coalesce, transaction_passes
+from warpwright.timing.dependence_counters import end_known, hold, push_ring
+from warpwright.timing.fence_requests import acknowledge
 from warpwright.timing.l1_sets import approach_l1, forget_lines, l1_find, take_place
 from warpwright.timing.links import longer_away, note_written, strong_way
 from warpwright.timing.mio_queue import arrive_at_mbarrier, enter_queue, enter_with_passes, way_cycles
@@ -43,7 +45,7 @@ from warpwright.timing.runs import length_of, receive_run
 from warpwright.timing.scoreboard import end_of_entry
 from warpwright.timing.stores import behind_stores, hold_output, hold_stores, store_lines
 from warpwright.timing.texture_unit import sample
-from warpwright.timing.warp import acknowledge, end_known, hold, mark, push_ring
+from warpwright.timing.warp_slots import mark
 
 WARP_BLOCK, CLUSTER_RANK, CLUSTER_MEMBERS = WARP["block"], BLOCK["cluster_rank"], BLOCK["cluster_blocks"]
 SHARED_HIGH = SHARED_WINDOW >> 32

@@ -8,10 +8,10 @@ from warpwright.native.intrinsics import core, lowest_bit
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import ideal_wavefronts, line_of, sector_of, wavefronts
 from warpwright.timing.coalescing import WHOLE_WARP, coalesce, transaction_passes
+from warpwright.timing.dependence_counters import hold
 from warpwright.timing.l1 import SPACE_GLOBAL, LookUp, fill_lines, global_passes, load_lines, narrow_passes
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.records import Addresses, address_of, record_at
-from warpwright.timing.warp import hold
 
 AROUND_L1_BYTES = 16
 """Bytes per lane of a copy that bypasses L1 (BYPASS): half a sector."""

@@ -7,9 +7,9 @@ from typing import Any
 from warpwright.native.intrinsics import core
 from warpwright.timing import state as s
 from warpwright.timing.coalescer import different
+from warpwright.timing.dependence_counters import hold_both
 from warpwright.timing.mio_queue import enter_barrier_unit
 from warpwright.timing.records import record_at
-from warpwright.timing.warp import hold_both
 
 
 @core

@@ -18,7 +18,8 @@ from warpwright.timing import state as s
 from warpwright.timing.fetch import insert_in_set
 from warpwright.timing.l1 import invalidate
 from warpwright.timing.numbered_units import kernel_at, sm_at
-from warpwright.timing.warp import mark, settle, warp_at
+from warpwright.timing.warp import settle
+from warpwright.timing.warp_slots import mark, warp_at
 
 SETTLING_WINDOWS = 2
 """Windows after that of a write: it is served in that window or the next, and its SM gets the answer in the one after."""

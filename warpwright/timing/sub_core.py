@@ -12,8 +12,10 @@ from typing import Any
 
 from warpwright.native.intrinsics import apart, core, lowest_bit, poke, popcount
 from warpwright.timing import state as s
+from warpwright.timing.block_barriers import arrive, take_barrier_unit
 from warpwright.timing.bulk import has_room, start_bulk, tell_until
 from warpwright.timing.constant import load_constant
+from warpwright.timing.dependence_counters import hold, hold_both
 from warpwright.timing.intrinsics import call_scheduler, scan_slots
 from warpwright.timing.l1 import access, atomics_are_stuck, atomics_free, commit_copies, invalidate_shared_lines
 from warpwright.timing.ldgsts import copy
@@ -27,22 +29,17 @@ from warpwright.timing.warp import (
     CLOCK,
     HOLDS_BACK,
     SLEEP,
-    arrive,
     await_grids,
     executes_grid_control,
-    hold,
-    hold_both,
     let_go,
-    mark,
     pause_of,
     prepare,
     run_function,
     settle,
     start_block_of,
-    take_barrier_unit,
     take_block,
-    warp_at,
 )
+from warpwright.timing.warp_slots import mark, warp_at
 from warpwright.timing.written_rounds import join_round
 
 BANKS_2_AND_3 = 0xFF00

@@ -16,11 +16,11 @@ from typing import Any
 from warpwright.native.intrinsics import core, lowest_bit, peek
 from warpwright.timing import state as s
 from warpwright.timing.address_hash import slice_of
+from warpwright.timing.dependence_counters import hold
 from warpwright.timing.dram import dram_read
 from warpwright.timing.mio_queue import enter_queue
 from warpwright.timing.records import Addresses, address_of
 from warpwright.timing.requests import new_load, new_request, wait_for
-from warpwright.timing.warp import hold
 
 
 @core

@@ -9,6 +9,7 @@ from typing import Any
 
 from warpwright.native.intrinsics import core, lowest_bit, peek
 from warpwright.timing import state as s
+from warpwright.timing.block_barriers import BAR_ID, complete, count_arrival, end_warp
 from warpwright.timing.grid_steps import (
     STRONG,
     THREADS,
@@ -20,7 +21,8 @@ from warpwright.timing.grid_steps import (
 )
 from warpwright.timing.numbered_units import sm_at
 from warpwright.timing.warming import RUNNING, STOPPED, STUCK
-from warpwright.timing.warp import BAR_ID, BARRIER, EXIT, complete, count_arrival, end_warp, run_function, warp_at
+from warpwright.timing.warp import BARRIER, EXIT, run_function
+from warpwright.timing.warp_slots import warp_at
 
 ENDED = 3
 """Outcome of ``run_rest``, like ``window_steps.FINISHED``: every warp has ended."""

@@ -23,13 +23,15 @@ from warpwright.timing.background import (
     send_stores,
     work_of_timed,
 )
+from warpwright.timing.block_barriers import arrive, end_warp
 from warpwright.timing.coalescer import count_passes
 from warpwright.timing.dispatcher import start_block, timed_block
 from warpwright.timing.l1 import SPACE_GLOBAL, SPACE_SHARED, atomic_words, fill_lines, space_of
 from warpwright.timing.l2 import COPIED, TAG_SHIFT, counterpart, counters, find, is_far, used, used_copy, widen
 from warpwright.timing.links import place_of
 from warpwright.timing.records import address_of, record_at
-from warpwright.timing.warp import BARRIER, EXIT, arrive, end_warp, run_function, take_block, warp_at
+from warpwright.timing.warp import BARRIER, EXIT, run_function, take_block
+from warpwright.timing.warp_slots import warp_at
 
 BEFORE_ALL_BLOCKS = 1
 """Time at which L2 processes the ranges that copies and fills have used: after all earlier launches."""

@@ -1,4 +1,4 @@
-"""A warp between two issues: its records, what its next instruction waits for, block barriers and exit.
+"""A warp between two issues: its records, and what its next instruction waits for.
 
 ``prepare`` computes the earliest time at which a warp can issue its next instruction, from the control bits
 (stall count, six dependence counters), the instruction and constant caches and the records that tell
@@ -10,38 +10,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from warpwright.engine.abi import LAUNCH, WARP, Status
-from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, poke, popcount
+from warpwright.engine.abi import WARP, Status
+from warpwright.native.intrinsics import call_warp, core, lowest_bit, peek, poke
 from warpwright.timing import state as s
+from warpwright.timing.block_barriers import EXITED, end_warp
 from warpwright.timing.constant import constant_ready, indexed_ready
+from warpwright.timing.dependence_counters import barriers_ready, counter_ready
+from warpwright.timing.fence_requests import ask_fence
 from warpwright.timing.fetch import instruction_ready
 from warpwright.timing.l1_sets import approach_record
-from warpwright.timing.mio_queue import scheduler_of
-from warpwright.timing.ports import reserve
 from warpwright.timing.records import lanes_of
 from warpwright.timing.requests import new_request
-from warpwright.timing.scoreboard import hold_entry, listed_ready
-from warpwright.timing.written_rounds import round_leaves, waits_for_stores
+from warpwright.timing.scoreboard import listed_ready
+from warpwright.timing.warp_slots import warp_at
 
 EXIT, BARRIER, STRONG, CLOCK = int(Status.EXIT), int(Status.BARRIER), int(Status.STRONG), int(Status.CLOCK)
 SLEEP, TRACE_FULL, YIELD = int(Status.SLEEP), int(Status.TRACE_FULL), int(Status.YIELD)
 TRACE_USED, WARP_CLOCK, WARP_NS, SLEEP_NS = WARP["trace_used"], WARP["clock"], WARP["globaltimer_ns"], WARP["sleep_ns"]
 HOLDS_BACK = WARP["holds_back"]
-BAR_ID, BAR_THREADS, BAR_MODE = WARP["barrier_id"], WARP["barrier_threads"], WARP["barrier_mode"]
-BAR_LANES, BAR_VOTE, BAR_RESULT = WARP["barrier_lanes"], WARP["barrier_vote"], WARP["barrier_result"]
-EXITED, ARRIVED = WARP["exited"], WARP["cluster_arrived"]
-FAULT_INSTRUCTION, LAUNCH_OF_WARP, MISCOUNTED = WARP["fault_instruction"], WARP["launch"], LAUNCH["miscounted"]
 RETRY_CYCLES = 32
 """Cycles after a yield without a record until the warp is run again."""
 CLOCK_WITHIN = 8
 """Number of instructions after a block barrier within which a read of the clock does not wait for the barrier."""
-MODE_ARRIVE, MODE_POPC, MODE_AND, MODE_OR, MODE_CLUSTER_ARRIVE = 1, 2, 3, 4, 5
-
-
-@core
-def warp_at(sm: s.SM, slot: int) -> s.Warp:
-    """Index of a warp slot's fields."""
-    return sm.warps[slot]
 
 
 @core
@@ -165,107 +155,6 @@ def ask_serial(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
 
 
 @core
-def acknowledge(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
-    """Record that a write of the warp arrives at ``time``: fences of the warp and of its SM wait for it."""
-    m[w.store_time] = max(m[w.store_time], time)
-    m[sm.store_time] = max(m[sm.store_time], time)
-
-
-@core
-def mapped_elsewhere(m: Any) -> int:
-    """Additional time of any system-scope fence if the host's or another device's memory is mapped."""
-    return m[s.chip.fence_mapped] if m[s.chip.range_count] else 0
-
-
-@core
-def beyond_device(m: Any, sm: s.SM, time: int) -> int:
-    """Additional time of a system-scope fence over one of device scope, from ``time`` on: the SM's writes to other memory must have arrived
-    (``python -m bench.elsewhere``).  Posted writes tell nobody when they have, so that the first fence after them asks, however long ago they left."""
-    longer = m[s.chip.fence_system] + mapped_elsewhere(m)
-    if m[sm.posted]:
-        m[sm.posted] = 0
-        longer = max(longer, m[s.chip.fence_peer])
-    if m[sm.peer_written] and m[sm.peer_written] + m[s.chip.fence_peer] > time:
-        longer = max(longer, m[s.chip.fence_peer])
-    if m[sm.host_written] and m[sm.host_written] + m[s.chip.fence_host] > time:
-        longer = max(longer, m[s.chip.fence_host])
-    return longer
-
-
-@core
-def ask_in_round(m: Any, sm: s.SM, w: s.Warp, latency: int, time: int) -> None:
-    """Send a fence of an SM that has stored, together with its round, once the round may leave (``written_rounds.py``)."""
-    if waits_for_stores(m, sm, w):
-        new_request(m, sm, w, s.RQ_FENCE, time, latency, 0, s.FENCE_NOT_YET)
-        return
-    leaves = round_leaves(m, sm, w, max(m[w.store_time], m[sm.store_time]))
-    m[w.written_round] = 0
-    leaves = max(leaves, m[w.last])
-    late = max(m[s.chip.now] - leaves, 0)
-    new_request(m, sm, w, s.RQ_FENCE, leaves + late, latency - late, 0, s.FENCE_IN_ROUND)
-
-
-@core
-def ask_system_fence(m: Any, sm: s.SM, w: s.Warp, latency: int, acked: int, idle: bool) -> None:
-    """Send a fence of system scope with its group. ``latency`` is that of a fence whose warp has written nothing (``idle``); the SM's writes were acknowledged at ``acked``.
-
-    One group of an SM is on its way at a time, whether anything was written or not.  The first fence waits ``fence_system_joins`` for up to ``fence_system_first`` in all, and those that arrive while their group is on its way leave when it is back
-    (``python -m bench.machine.system_fences`` on an H200: one to eight warps' fences take 1,177 cycles, and of those of 9, 16 and 64 warps at once, the last takes 2,004, 2,013 and 2,327; a fence 210 cycles after the
-    first is over when it is, one 240 cycles after it 827 cycles later).  On V100 a group is assumed to have one of each sub-core, which an H200 does not have (Zhang et al.'s Table 9: a
-    barrier of two GPUs' grids with 64 warps on each SM takes at least 16 µs more than with one, of which the grid's two barriers are 4).
-    """
-    issued = m[w.last]
-    turn = m[sm.fence_turn]
-    joins = m[s.chip.fence_system_joins]
-    m[sm.fence_group] += 1
-    full = 0 < m[sm.fence_most] < m[sm.fence_group]
-    if full or issued > turn:
-        back = turn + max(m[sm.fence_gap], m[s.chip.fence_turn])
-        waits = issued <= back
-        turn = back if waits else issued + joins
-        m[sm.fence_most] = m[s.chip.fence_system_group if waits else s.chip.fence_system_first]
-        m[sm.fence_group] = 1
-        m[sm.fence_turn] = turn
-        m[sm.fence_gap] = 0
-    begins = turn - joins
-    longer = beyond_device(m, sm, max(turn, acked))
-    m[sm.fence_gap] = max(m[sm.fence_gap], longer + m[s.chip.fence_system_gap])
-    over = begins + latency + mapped_elsewhere(m)
-    if not idle:
-        over = max(over, max(begins, acked) + m[s.chip.fence_latency] + longer)
-    leaves = max(turn, m[s.chip.now])
-    new_request(m, sm, w, s.RQ_FENCE, leaves, max(over - leaves, 0), 0, s.FENCE_AFTER_LOADS)
-
-
-@core
-def ask_fence(m: Any, sm: s.SM, w: s.Warp, fence: int) -> None:
-    """Send a fence whose warp's writes are acknowledged to the slices: with its round or group if the SM has stored, otherwise at once."""
-    m[w.fence] = s.FENCE_ASKED
-    time = max(max(m[w.store_time], m[sm.store_time]), max(m[w.last], m[s.chip.now]))
-    turn = m[sm.fence_turn]
-    idle = m[w.store_time] <= m[w.fenced]
-    m[w.fenced] = time
-    if m[w.written_round] and fence & s.FENCE_SYSTEM == 0:
-        ask_in_round(m, sm, w, fence & (s.FENCE_AT_L2 - 1), time)
-        return
-    if idle and fence & s.FENCE_SYSTEM == 0:
-        # Nothing was written since the warp's last fence: no group takes it (fence_gl: 16 warps 290 cycles, one 280; cluster_barrier).
-        new_request(m, sm, w, s.RQ_FENCE, time, fence & (s.FENCE_AT_L2 - 1), 0, s.FENCE_IN_TURN)
-        return
-    if fence & s.FENCE_SYSTEM:
-        ask_system_fence(m, sm, w, fence & (s.FENCE_AT_L2 - 1), time, idle)
-        return
-    m[sm.fence_group] += 1
-    full = 0 < m[s.chip.fence_places] < m[sm.fence_group]
-    if full or time > turn + m[s.chip.fence_together]:
-        m[sm.fence_group] = 1
-        turn = max(time, turn + max(m[sm.fence_gap], m[s.chip.fence_turn]))
-        m[sm.fence_turn] = turn
-        m[sm.fence_gap] = 0
-    new_request(m, sm, w, s.RQ_FENCE, max(time, turn), fence & (s.FENCE_AT_L2 - 1), 0, s.FENCE_IN_TURN)
-
-
-@core
 def set_ready(m: Any, sm: s.SM, w: s.Warp, time: int, pipe: int) -> None:
     """Set the time at which the warp can issue in its sub-core."""
     slot = m[w.slot]
@@ -323,34 +212,6 @@ def branch_end(m: Any, code: Any, w: s.Warp, pc: int, lanes: int) -> int:
     elif joins and m[w.restored] & code[before.op]:
         taken += m[s.chip.restored_join]
     return taken
-
-
-@core
-def unknown_ends(m: Any, w: s.Warp, barrier: int) -> int:
-    """The number of a dependence barrier's operations whose end is not known."""
-    return (m[w.sb_unknown] >> s.UNKNOWN_BITS * barrier) & ((1 << s.UNKNOWN_BITS) - 1)
-
-
-@core
-def end_known(m: Any, w: s.Warp, barrier: int, time: int) -> None:
-    """Record that one of them ends at ``time``."""
-    m[w.sb_unknown] -= 1 << s.UNKNOWN_BITS * barrier
-    m[w.sb_time[barrier]] = max(m[w.sb_time[barrier]], time)
-
-
-@core
-def barriers_ready(m: Any, w: s.Warp, waits: int, earliest: int, reason: int) -> tuple[int, int, bool]:
-    """When the dependence barriers ``waits`` are over, the reason for the wait, and whether that time is known yet."""
-    while waits:
-        barrier = lowest_bit(waits)
-        waits &= waits - 1
-        if unknown_ends(m, w, barrier):
-            return earliest, s.ST_LONG, False
-        over = m[w.sb_time[barrier]]
-        kind = s.ST_LONG if (m[w.sb_long] >> barrier) & 1 else s.ST_SHORT
-        reason = kind if over > earliest else reason
-        earliest = max(earliest, over)
-    return earliest, reason, True
 
 
 @core
@@ -493,65 +354,6 @@ def prepare(m: Any, code: Any, sm: s.SM, w: s.Warp, earliest: int, reason: int) 
 
 
 @core
-def counter_ready(m: Any, w: s.Warp, barrier: int, allowed: int) -> int:
-    """When a dependence counter is at or below ``allowed``: its operations end in order."""
-    if barrier < 0:
-        return 0
-    if allowed == 0:
-        return s.INF if unknown_ends(m, w, barrier) else m[w.sb_time[barrier]]
-    count = m[w.ring_count[barrier]]
-    needed = count - allowed  # this many, counted from the first, must be over
-    if needed <= 0:
-        return 0
-    ring = w.ring[barrier * s.RING]
-    first = max(count - s.RING, 0)
-    over = 0
-    for i in range(first, needed):
-        over = max(over, m[ring + (i & (s.RING - 1))])
-    return over
-
-
-@core
-def hold(m: Any, w: s.Warp, barrier: int, time: int, long: int) -> None:
-    """Count an operation on a dependence counter; ``time`` is its end, INF when unknown."""
-    if barrier >= s.DEPENDENCE_BARRIERS:
-        hold_entry(m, w, barrier, time, long)
-        return
-    if time >= s.INF:
-        m[w.sb_unknown] += 1 << s.UNKNOWN_BITS * barrier
-    elif time > m[w.sb_time[barrier]]:
-        m[w.sb_time[barrier]] = time
-    m[w.sb_long] = m[w.sb_long] & ~(1 << barrier) | long << barrier
-
-
-@core
-def hold_both(m: Any, code: Any, w: s.Warp, row: s.Instruction, done: int, read: int) -> None:
-    """Count an instruction on its dependence barriers: its results until ``done``, its operands until ``read``."""
-    barrier = code[row.write_barrier]
-    if barrier >= 0:
-        hold(m, w, barrier, done, 0)
-    barrier = code[row.read_barrier]
-    if barrier >= 0:
-        hold(m, w, barrier, read, 0)
-
-
-@core
-def push_ring(m: Any, w: s.Warp, barrier: int, time: int) -> int:
-    """Record an operation for DEPBAR.LE with a count; returns its place."""
-    count = m[w.ring_count[barrier]]
-    m[w.ring_count[barrier]] = count + 1
-    place = w.ring[barrier * s.RING + (count & (s.RING - 1))]
-    m[place] = time
-    return place
-
-
-@core
-def mark(m: Any, sm: s.SM, w: s.Warp) -> None:
-    """Mark the warp for ``settle``."""
-    m[sm.reconsider] |= 1 << m[w.slot]
-
-
-@core
 def settle(m: Any, code: Any, sm: s.SM, time: int) -> None:
     """Prepare every marked warp, for cycles from ``time`` on."""
     while m[sm.reconsider]:
@@ -591,199 +393,3 @@ def await_grids(m: Any, sm: s.SM, w: s.Warp) -> int:
     if m[k.awaits]:
         m[w.barrier] = s.AT_GRID
     return m[k.released]
-
-
-@core
-def take_barrier_unit(m: Any, sm: s.SM, w: s.Warp, time: int) -> int:
-    """When the barrier unit has accepted an arrival, or a read of a result, that waits in its sub-core's queue from ``time`` on.
-
-    Warps that find the queue full issue when an entry is free, warps of the oldest block first, so that the blocks of a full SM pass their barriers one after
-    the other rather than in turns (bench.micro ``block_bars``: with 32 blocks of two warps, a block's step takes 46 cycles, and all blocks' steps 135).
-    """
-    taken = max(time, m[sm.barrier_free]) + m[s.chip.barrier_interval]
-    m[sm.barrier_free] = taken
-    sc = sm.sub_cores[scheduler_of(m, m[w.slot])]
-    head = m[sc.barrier_head]
-    m[sc.barrier_queue[head]] = taken
-    head = head + 1 if head + 1 < m[s.chip.barrier_entries] else 0
-    m[sc.barrier_head] = head
-    pipe = sc.pipe_free[s.P_ADU]
-    m[pipe] = max(m[pipe], m[sc.barrier_queue[head]])
-    return taken
-
-
-@core
-def arrive(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> None:
-    """Stop the warp at a block barrier issued at ``time``; ``deferred``: instructions that do not depend on the barrier's order may issue while it waits."""
-    mode = peek(m[w.pointer] + BAR_MODE)
-    if mode >= MODE_CLUSTER_ARRIVE:
-        arrive_at_cluster(m, sm, w, mode, time)
-        return
-    at = count_arrival(m, sm, w, time, deferred)
-    complete(m, sm, sm.blocks[m[w.block]], peek(m[w.pointer] + BAR_ID) & 15, at)
-
-
-@core
-def note_miscount(pointer: int, threads: int, differs: bool) -> None:
-    """Note that a warp has named an invalid number of threads at a barrier; the launch reports it at its end."""
-    instruction = peek(pointer + FAULT_INSTRUCTION)
-    poke(
-        peek(pointer + LAUNCH_OF_WARP) + MISCOUNTED,
-        instruction << 16 | (threads & 0x7FFF) << 1 | (1 if differs else 0),
-    )
-
-
-@core
-def count_arrival(m: Any, sm: s.SM, w: s.Warp, time: int, deferred: bool) -> int:
-    """Count the warp's arrival at its block's barrier; returns the cycle at which the barrier unit has accepted it."""
-    pointer = m[w.pointer]
-    number = peek(pointer + BAR_ID) & 15
-    mode = peek(pointer + BAR_MODE)
-    lanes = peek(pointer + BAR_LANES)
-    b = sm.blocks[m[w.block]]
-    at = take_barrier_unit(m, sm, w, time)
-    threads = peek(pointer + BAR_THREADS)
-    differs = (
-        m[b.arrived[number]] != 0 and threads != 0 and m[b.expected[number]] != 0 and m[b.expected[number]] != threads
-    )
-    if differs or threads & 31:
-        note_miscount(pointer, threads, differs)
-    if m[b.arrived[number]] == 0:
-        m[b.votes[number]] = -1 if mode == MODE_AND else 0
-    m[b.arrived[number]] += popcount(lanes)
-    m[b.expected[number]] = threads
-    vote = peek(pointer + BAR_VOTE) & lanes
-    if mode == MODE_POPC:
-        m[b.votes[number]] += popcount(vote)
-    elif mode == MODE_AND and vote != lanes:
-        m[b.votes[number]] = 0
-    elif mode == MODE_OR and vote != 0:
-        m[b.votes[number]] = -1
-    if mode == MODE_ARRIVE:
-        m[w.status] = s.STATUS_RELEASED
-    else:
-        m[w.barrier] = number + 1 + (s.DEFERRED if deferred else 0)
-    return at
-
-
-@core
-def arrive_at_cluster(m: Any, sm: s.SM, w: s.Warp, mode: int, time: int) -> None:
-    """Record the warp's arrival at the cluster's barrier, or its wait, issued at ``time``."""
-    pointer = m[w.pointer]
-    lanes = peek(pointer + BAR_LANES)
-    m[s.chip.cluster_events] = 1
-    if mode == MODE_CLUSTER_ARRIVE:
-        poke(pointer + ARRIVED, peek(pointer + ARRIVED) | lanes)
-        b = sm.blocks[m[w.block]]
-        at = max(time, m[sm.barrier_free]) + m[s.chip.barrier_interval]
-        m[sm.barrier_free] = at
-        m[b.cluster_time] = max(m[b.cluster_time], at)
-        m[w.status] = s.STATUS_RELEASED
-    elif peek(pointer + ARRIVED) & lanes:
-        m[w.barrier] = s.AT_CLUSTER
-    else:  # the barrier was judged complete since the warp arrived, and lets it continue from then on
-        m[w.status] = s.STATUS_RELEASED
-        b = sm.blocks[m[w.block]]
-        m[w.earliest] = m[b.cluster_release]
-        mark(m, sm, w)
-
-
-@core
-def pass_release(m: Any, sm: s.SM, warps: int, unit: int, time: int) -> None:
-    """Occupy the load/store unit for a barrier's release, for at most the ``unit`` cycles for which the barrier unit is busy with it.
-
-    Shared accesses wait for it: beside loads of each warp, 32 blocks of two warps take 3.9 cycles of the SM per barrier in addition to the loads' own
-    (bench.micro ``bars_among``).
-    """
-    cycles = min(m[s.chip.barrier_port] + (warps + m[s.chip.sub_cores] - 1) // m[s.chip.sub_cores], unit)
-    reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], time, cycles)
-
-
-@core
-def complete(m: Any, sm: s.SM, b: s.BlockSlot, number: int, time: int) -> None:
-    """Release a barrier's warps once all expected threads have arrived."""
-    arrived = m[b.arrived[number]]
-    if arrived == 0:
-        return
-    expected = m[b.expected[number]]
-    warps = m[s.Kernel(m[b.kernel]).warps_per_block]
-    if expected == 0:
-        for i in range(warps):
-            slot = m[b.warps[i]]
-            if slot >= 0:
-                w = warp_at(sm, slot)
-                live = m[w.lanes] & ~peek(m[w.pointer] + EXITED)
-                expected += popcount(live)
-    if arrived < expected:
-        return
-    m[b.arrived[number]] = 0
-    m[sm.barriers] += 1
-    came = (arrived + m[s.chip.lanes] - 1) // m[s.chip.lanes]
-    taken = came * m[s.chip.barrier_interval]
-    m[sm.barrier_free] += max(m[s.chip.barrier_least] - taken, m[s.chip.barrier_last])
-    if m[s.chip.barrier_port]:
-        pass_release(m, sm, came, max(taken, m[s.chip.barrier_least]), time)
-    release = time + m[s.chip.barrier_latency]
-    for i in range(warps):
-        slot = m[b.warps[i]]
-        if slot >= 0:
-            w = warp_at(sm, slot)
-            waits_at = m[w.barrier]
-            if waits_at & ~s.DEFERRED == number + 1:
-                m[w.barrier] = 0
-                m[w.status] = s.STATUS_RELEASED
-                poke(m[w.pointer] + BAR_RESULT, m[b.votes[number]])
-                m[w.release] = release
-                if waits_at & s.DEFERRED == 0:
-                    m[w.earliest] = release
-                m[w.reason] = s.ST_BARRIER
-                mark(m, sm, w)
-
-
-@core
-def end_warp(m: Any, sm: s.SM, w: s.Warp, time: int) -> None:
-    """End the warp, whose last instruction has issued; its block may end as well, once its warps' writes have left the SM.
-
-    Nsight Compute calls that wait ``drain``: scattered atomics at a warp's end hold its place for hundreds of cycles.
-    """
-    slot = m[w.slot]
-    drained = max(m[w.drained], time)
-    if drained > time:
-        m[m[sm.stalls] + (m[w.pc] - 1) * s.STALL_COUNT + s.ST_DRAIN] += drained - time
-    ended, time = time, drained
-    sc = sm.sub_cores[slot >> 4]
-    m[w.active] = 0
-    m[sc.ready[slot & 15]] = s.INF
-    m[sc.free] |= 1 << (slot & 15)
-    first = scheduler_of(m, slot)
-    scheduler = sm.sub_cores[first]
-    if m[scheduler.last] == slot - first * s.MAX_WARPS:
-        m[scheduler.last] = -1
-    m[sm.warp_cycles] += time - m[w.started]
-    m[sm.finish] = max(m[sm.finish], time)
-    block = m[w.block]
-    b = sm.blocks[block]
-    m[b.drained] = max(m[b.drained], time)
-    m[b.warps[m[w.in_block]]] = -1
-    m[b.live] -= 1
-    if m[b.live] > 0:
-        for number in range(s.NAMED_BARRIERS):
-            complete(m, sm, b, number, ended)
-        return
-    time = m[b.drained]
-    m[b.active] = 0
-    logged = m[b.logged]
-    k = s.Kernel(m[b.kernel])
-    if logged < m[k.logged_blocks]:
-        entry = s.LoggedBlock(m[k.block_log] + logged * s.LoggedBlock.size)
-        m[entry.sm] = m[sm.index]
-        m[entry.start] = m[b.started]
-        m[entry.end] = time
-    done = m[sm.done]
-    m[sm.ended[done].time] = time
-    m[sm.ended[done].slot] = block
-    m[sm.done] = done + 1
-    m[sm.resident] -= 1
-    if m[sm.resident] == 0:
-        m[sm.active] += time - m[sm.active_from]
-        m[sm.active_from] = -1
