@@ -38,3 +38,14 @@ extern "C" __global__ void launch_ends(u32* out, u32* data, u32 lines, u32 cycle
     u64 end_ns = wall_ns();
     out[4] = u32(begin_ns), out[5] = u32(begin_ns >> 32), out[6] = u32(end_ns), out[7] = u32(end_ns >> 32);
 }
+
+// Blocks that store lines for `early` cycles, wait until `cycles` are over, and whose first `last` threads then store to a line each; these lines are their own.
+extern "C" __global__ void last_stores(u32* data, u32 lines, u32 cycles, u32 early, u32 last) {
+    u32 begin = now(), number = blockIdx.x * blockDim.x + threadIdx.x, step = 0;
+    while (now() - begin < early) {
+        u32 line = mixed((number / 32) * 4096 + step++) % lines;
+        asm volatile("st.global.u32 [%0], %1;" ::"l"(data + line * 32 + threadIdx.x % 32), "r"(0) : "memory");
+    }
+    while (now() - begin < cycles) {}
+    if (threadIdx.x < last) asm volatile("st.global.u32 [%0], %1;" ::"l"(data + number % lines * 32), "r"(0) : "memory");
+}

@@ -1,7 +1,8 @@
 """The time that a launch takes beyond that in which its SMs are active, by what its blocks do, for how long, and on how many SMs.
 
 ``python -m bench.machine.launch_ends --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card (with ``ncu``, which flushes caches before each
-launch), and ``--cubin FILE --model h200`` on the model.
+launch), and ``--cubin FILE --model h200`` on the model.  With ``--stores``, it measures blocks that wait and store at their ends only, or early only;
+with ``--passes``, with the metrics that recordings of kernels have, which take the profiler several passes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.corpus_card import METRICS as RECORDED
 from bench.corpus_card import under_ncu, value
 from bench.device import open_device
 from bench.machine.card_program import builds, cubin_parser
@@ -29,7 +31,15 @@ SETTINGS = tuple(
     for cycles in (500, 4000, 8000, 16000, 64000)
     for writes in ((False, True) if cycles == 8000 else (True,))
 )
+STORES = tuple(
+    (grid, cycles, early, last)
+    for grid in (1, 132)
+    for cycles in (2000, 16000, 64000)
+    for early, last in ((0, 0), (0, 1), (0, 16), (0, 256), *(((cycles - 10000, 0), (cycles - 10000, 1)) if cycles > 10000 else ()))
+)  # fmt: skip
+"""Blocks of 256 threads, cycles that they take, cycles in which they store at first, threads of a block that store at the end."""
 REPEATS, MODEL_REPEATS = 2, 1
+STORE_REPEATS = 4
 
 
 def run_on(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
@@ -58,29 +68,50 @@ def run_on(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
     return rows
 
 
+def run_stores(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
+    """Make all launches of ``STORES``."""
+    module = device.load(cubin)
+    data = device.alloc(128 << 20)
+    data.zero()
+    rows = []
+    for grid, cycles, early, last in STORES:
+        for _ in range(repeats):
+            arguments = [data, *(np.uint32(v) for v in (1 << 15, cycles, early, last))]
+            module.launch("last_stores", grid, 256, arguments)
+            rows.append({"grid": grid, "cycles": cycles, "early": early, "last": last})
+    data.free()
+    return rows
+
+
 def main() -> None:
     parser = cubin_parser(__doc__)
     parser.add_argument("--launch", type=Path, help="launch on a card and store the results in this file; this part runs under ncu")  # fmt: skip
+    parser.add_argument("--stores", action="store_true", help="stores at the end or early instead of the kinds of work")
+    parser.add_argument("--passes", action="store_true", help="profile in several passes, as bench.corpus_card does")
     options = parser.parse_args()
+    metrics = tuple(dict.fromkeys(METRICS + RECORDED)) if options.passes else METRICS
+    run, repeats = (run_stores, STORE_REPEATS) if options.stores else (run_on, REPEATS)
+    more = ["--stores"] if options.stores else []
+    shown = [*more, "--passes"] if options.passes else more
     if builds(Path(__file__), options):
         return
     if options.launch:
-        rows = run_on(open_device("card"), options.cubin.read_bytes(), REPEATS)
+        rows = run(open_device("card"), options.cubin.read_bytes(), repeats)
         options.launch.write_text(json.dumps(rows))
         return
     if options.model:
-        rows = run_on(open_device("model", options.model), options.cubin.read_bytes(), MODEL_REPEATS)
+        rows = run(open_device("model", options.model), options.cubin.read_bytes(), MODEL_REPEATS)
     else:
         left = options.out.with_suffix(".rows")
-        measured, text = under_ncu(["bench.machine.launch_ends", "--cubin", str(options.cubin), "--launch", str(left)], METRICS)  # fmt: skip
+        measured, text = under_ncu(["bench.machine.launch_ends", "--cubin", str(options.cubin), "--launch", str(left), *more], metrics)  # fmt: skip
         if not left.exists():
             raise SystemExit(f"the launches failed: {text[-3000:]}")
         rows = json.loads(left.read_text())
         left.unlink()
         if len(measured) != len(rows):
             raise SystemExit(f"{len(measured)} launches were profiled instead of {len(rows)}: {text[-1000:]}")
-        rows = [{**row, **{name: float(value(one, name)) for name in METRICS}} for row, one in zip(rows, measured, strict=True)]  # fmt: skip
-    command = "python -m bench.machine.launch_ends --cubin FILE --out FILE"
+        rows = [{**row, **{name: float(value(one, name)) for name in metrics if value(one, name)}} for row, one in zip(rows, measured, strict=True)]  # fmt: skip
+    command = " ".join(["python -m bench.machine.launch_ends", *shown, "--cubin FILE --out FILE"])
     for row in rows:
         print(row, flush=True)
     if options.out:
