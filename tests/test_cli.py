@@ -101,6 +101,23 @@ def test_gpu_option_replaces_the_programs_chip_and_says_so(program: Path) -> Non
     assert err == "note: the program requests a100; --gpu replaces it with v100\n"
 
 
+@pytest.mark.ci
+def test_a_chip_does_not_replace_the_gpus_of_a_machine_that_the_program_makes(tmp_path: Path) -> None:
+    path = tmp_path / "machine.py"
+    path.write_text(
+        "import numpy as np\nimport warpwright as ww\nnode = ww.System('p100x2-pcie')\n"
+        "SOURCE = 'extern \"C\" __global__ void one(int *x) { x[threadIdx.x] = 1; }'\n"
+        "node.gpus[1].compile(SOURCE)['one'][1, 32](np.zeros(32, np.int32))\n"
+    )
+    code, _, err = call("run", "--gpu", "v100", "--timing", "off", str(path))
+    assert code == 0
+    assert err == "note: the program makes the machine p100x2-pcie, whose GPUs --gpu does not replace; --system does\n"
+    code, out, _ = call("compare", "p100", "v100", "--", str(path))
+    assert code == 1
+    assert "v100 does not run it: the program chose other chips for its launches (p100)" in out
+    assert "p100 does not run it" not in out
+
+
 def test_missing_program() -> None:
     assert call("run", "nowhere.py") == (2, "", "there is no program nowhere.py\n")
 

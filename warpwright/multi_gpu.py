@@ -54,6 +54,8 @@ class System:
                 "no machine is given: name one (warpwright system list), or use warpwright run --system"
             )
         self.machine: Machine = load_machine(wanted)
+        if session.chip is not None and session.system is None:
+            session.machines.add(self.machine.name)
         options = {"caches": "cold", **options}
         self.gpus: tuple[GPU, ...] = tuple(
             GPU(chip, device=ordinal, **options) for ordinal, chip in enumerate(self.machine.gpus)

@@ -205,6 +205,8 @@ class Session:
     """Likewise, what communicators moved through the host's memory."""
     replaced: set[str] = field(default_factory=set)
     """Chips that the program asked for and did not get."""
+    machines: set[str] = field(default_factory=set)
+    """Machines that the program made (``ww.System``) although a chip was asked for, which does not replace their GPUs."""
     on_launch: Callable[[Run], None] | None = None
     """Called with each finished launch."""
     on_progress: Callable[[Progress], None] | None = None

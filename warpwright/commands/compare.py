@@ -26,8 +26,10 @@ def compare(
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the differences.")] = None,
 ) -> None:
     """Run a program on several chips and compare its launches: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
+    from warpwright.chips import load_chip
+    from warpwright.gpu_options import DEFAULT_CHIP
     from warpwright.programs import has_begun_driver
-    from warpwright.session import session
+    from warpwright.session import chips_named, session
     from warpwright.tools.chip_differences import match_launches
     from warpwright.tools.chip_table import fitting_table
 
@@ -58,6 +60,13 @@ def compare(
             failed = failed or code
             refused[name] = f"{title} ended with exit code {code}"
             said[name] = written.error()
+            del by_chip[name]
+            continue
+        chosen = {run.chip for run in by_chip[name]}
+        others = chosen - {load_chip(one or DEFAULT_CHIP).name for one in chips_named(name)}
+        if others and others == chosen:
+            refused[name] = f"the program chose other chips for its launches ({', '.join(sorted(others))})"
+            failed = failed or FAILED
             del by_chip[name]
     launches = match_launches(by_chip)
     if launches:

@@ -107,7 +107,7 @@ def guarded(
 
 @contextlib.contextmanager
 def _replacements_noted(chip: str | None) -> Iterator[None]:
-    """After a program, print a note if it requests other chips than the one of ``--gpu``."""
+    """After a program, print a note if it requests other chips than the one of ``--gpu``, or machines."""
     from warpwright.session import session
 
     try:
@@ -119,6 +119,13 @@ def _replacements_noted(chip: str | None) -> Iterator[None]:
                 f"note: the program requests {asked}; --gpu replaces it with {chip}", markup=False
             )
             session.replaced.clear()
+        if session.machines:
+            made = ", ".join(sorted(session.machines))
+            console(stderr=True).print(
+                f"note: the program makes the machine {made}, whose GPUs --gpu does not replace; --system does",
+                markup=False,
+            )
+            session.machines.clear()
 
 
 @contextlib.contextmanager
