@@ -26,10 +26,8 @@ def compare(
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page that explains the differences.")] = None,
 ) -> None:
     """Run a program on several chips and compare its launches: compare v100 a100 -- FILE.py, or … -- ./PROGRAM"""
-    from warpwright.chips import load_chip
-    from warpwright.gpu_options import DEFAULT_CHIP
     from warpwright.programs import has_begun_driver
-    from warpwright.session import chips_named, session
+    from warpwright.session import session
     from warpwright.tools.chip_differences import match_launches
     from warpwright.tools.chip_table import fitting_table
 
@@ -62,10 +60,8 @@ def compare(
             said[name] = written.error()
             del by_chip[name]
             continue
-        chosen = {run.chip for run in by_chip[name]}
-        others = chosen - {load_chip(one or DEFAULT_CHIP).name for one in chips_named(name)}
-        if others and others == chosen:
-            refused[name] = f"the program chose other chips for its launches ({', '.join(sorted(others))})"
+        if others := _other_chips(by_chip[name], name):
+            refused[name] = f"the program chose other chips for its launches ({others})"
             failed = failed or FAILED
             del by_chip[name]
     launches = match_launches(by_chip)
@@ -88,6 +84,17 @@ def compare(
         out.print("why they differ: add --report PAGE.html")
     if failed or (not launches and refused):
         raise typer.Exit(failed or FAILED)
+
+
+def _other_chips(runs: list[Run], asked: str) -> str:
+    """The chips of launches none of which ran on a chip that was asked for, as where the program makes a machine; empty if one did."""
+    from warpwright.chips import load_chip
+    from warpwright.gpu_options import DEFAULT_CHIP
+    from warpwright.session import chips_named
+
+    chosen = {run.chip for run in runs}
+    others = chosen - {load_chip(name or DEFAULT_CHIP).name for name in chips_named(asked)}
+    return ", ".join(sorted(others)) if others == chosen else ""
 
 
 def _title(program: str, arguments: list[str]) -> str:
