@@ -54,15 +54,12 @@ def compare(
         except Refused as why:
             refused[name] = str(why)
             continue
-        if code:
-            failed = failed or code
-            refused[name] = f"{title} ended with exit code {code}"
-            said[name] = written.error()
-            del by_chip[name]
-            continue
-        if others := _other_chips(by_chip[name], name):
-            refused[name] = f"the program chose other chips for its launches ({others})"
-            failed = failed or FAILED
+        others = "" if code else _other_chips(by_chip[name], name)
+        if code or others:
+            failed = failed or code or FAILED
+            chose = f"the program chose other chips for its launches ({others})"
+            refused[name] = f"{title} ended with exit code {code}" if code else chose
+            said |= {name: written.error()} if code else {}
             del by_chip[name]
     launches = match_launches(by_chip)
     if launches:
