@@ -57,8 +57,7 @@ def compare(
         others = "" if code else _other_chips(by_chip[name], name)
         if code or others:
             failed = failed or code or FAILED
-            chose = f"the program chose other chips for its launches ({others})"
-            refused[name] = f"{title} ended with exit code {code}" if code else chose
+            refused[name] = others or f"{title} ended with exit code {code}"
             said |= {name: written.error()} if code else {}
             del by_chip[name]
     launches = match_launches(by_chip)
@@ -69,8 +68,7 @@ def compare(
     elif not refused:
         out.print("the program launched no kernel")
     for name, refusal in refused.items():
-        where = "; see its output above" if name in said else ""
-        out.print(f"{name} does not run it: {refusal}{where}", markup=False)
+        out.print(f"{name} does not run it: {refusal}{'; see its output above' * (name in said)}", markup=False)
     if report is not None:
         from warpwright.tools.report.chips_page import write_chips_page
 
@@ -84,14 +82,16 @@ def compare(
 
 
 def _other_chips(runs: list[Run], asked: str) -> str:
-    """The chips of launches none of which ran on a chip that was asked for, as where the program makes a machine; empty if one did."""
+    """Says on which chips the launches ran if none ran on one that was asked for, as where the program makes a machine; otherwise empty."""
     from warpwright.chips import load_chip
     from warpwright.gpu_options import DEFAULT_CHIP
     from warpwright.session import chips_named
 
     chosen = {run.chip for run in runs}
     others = chosen - {load_chip(name or DEFAULT_CHIP).name for name in chips_named(asked)}
-    return ", ".join(sorted(others)) if others == chosen else ""
+    if not others or others != chosen:
+        return ""
+    return f"the program chose other chips for its launches ({', '.join(sorted(others))})"
 
 
 def _title(program: str, arguments: list[str]) -> str:
