@@ -185,6 +185,37 @@ def test_lines_that_are_kept_are_those_that_lanes_name() -> None:
     assert met > 200, "many are of few lines, which are kept"
 
 
+def test_lines_of_addresses_in_a_record_are_those_that_lanes_name() -> None:
+    state = idle()
+    sm = state.sm(7)
+    rng = np.random.default_rng(8)
+    for turn in range(1200):
+        size = int(rng.choice([1, 2, 4, 8, 16]))
+        addresses = (1 << 40) + int(rng.integers(1 << 20)) * size + np.arange(32) * size
+        if turn % 4 == 1:  # all but one lane side by side
+            addresses[rng.integers(32)] += size * int(rng.integers(-40, 40))
+        elif turn % 4 == 2:
+            addresses = rng.permutation(addresses)
+        elif turn % 4 == 3:
+            addresses = addresses[0] + rng.integers(0, 64, 32) * size
+        mask = 0xFFFFFFFF if turn % 3 else int(rng.integers(1, 1 << 32))
+        n = kept_lines(state.words, sm, 0, True, addresses.ctypes.data, mask, size)
+        lists = s.SM(sm).lines, s.SM(sm).line_sectors, s.SM(sm).line_bytes, s.SM(sm).line_words
+        found = {
+            int(state.words[at[i]]): [int(state.words[one[i]]) for one in rest]
+            for i in range(n)
+            for at, *rest in [lists]
+        }
+        expected = lines_of_lanes([int(one) for one in addresses], mask, size)
+        words = dict.fromkeys(expected, 0)
+        for lane in range(32):
+            if mask >> lane & 1:
+                words[int(addresses[lane]) >> 7] |= ((1 << max(size // 4, 1)) - 1) << (
+                    (int(addresses[lane]) & 127) >> 2
+                )
+        assert list(found.items()) == [(line, [*expected[line], words[line]]) for line in expected]
+
+
 def test_memory_of_a_launch_is_used_again_and_zero_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffer_reuse, "_kept", {})
     first, zeros = buffer_reuse.take("state", 1000)

@@ -163,6 +163,9 @@ def lines_kept(m: Any, sm: s.SM, addresses: Addresses, size: int) -> int:
     """
     base, tabled, step, mask = addresses
     if tabled and base == 0:  # addresses in the record itself
+        if mask == m[s.chip.full_wave] and is_one_stretch(step, m[s.chip.lanes], size):
+            first = peek(step)
+            return lines_of_wave(m, sm, first, first + m[s.chip.lanes] * size)
         return lines_table(m, sm, base, step, mask, size)
     if m[s.chip.lanes] > 32 and tabled:  # such a mask leaves no room for the rest of the key
         return lines_table(m, sm, base, step, mask, size)
@@ -233,27 +236,62 @@ def words_in(m: Any, sectors: int) -> int:
 
 
 @core
+def is_one_stretch(table: int, lanes: int, size: int) -> bool:
+    """Whether ``lanes`` lanes, whose addresses are in a table, access ``size`` bytes each, side by side and aligned."""
+    first = peek(table)
+    if first & (size - 1):
+        return False
+    lane = 1
+    while lane < lanes and peek(table + lane * 8) == first + lane * size:
+        lane += 1
+    return lane == lanes
+
+
+@core
 def lines_table(m: Any, sm: s.SM, base: int, table: int, mask: int, size: int) -> int:
     """Like ``lines_affine``, for lanes at base + a distance from a table."""
     n = 0
+    current = -1
+    found = 0
+    sectors = 0
+    packed = 0
+    words = 0
     lane_words = words_of(size)
+    shift = m[s.chip.line_shift]
+    sector_shift = m[s.chip.sector_shift]
+    in_line = m[s.chip.line_bytes] - 1
+    last_sector = m[s.chip.line_sectors] - 1
     left = mask
     while left:
         lane = lowest_bit(left)
         left &= left - 1
         address = base + peek(table + lane * 8)
-        line = line_of(m, address)
-        sector = sector_of(m, address)
-        found = entry_of(m, sm, line, n)
-        if found == n:
-            n += 1
-            m[sm.lines[found]] = line
-            m[sm.line_sectors[found]] = 0
-            m[sm.line_bytes[found]] = 0
-            m[sm.line_words[found]] = 0
-        m[sm.line_sectors[found]] |= 1 << sector
-        m[sm.line_bytes[found]] += size << (sector * 16)
-        m[sm.line_words[found]] |= lane_words << word_of(m, address)
+        line = address >> shift
+        if line != current:
+            if n:
+                m[sm.line_sectors[found]] = sectors
+                m[sm.line_bytes[found]] = packed
+                m[sm.line_words[found]] = words
+            current = line
+            found = entry_of(m, sm, line, n)
+            if found == n:
+                n += 1
+                m[sm.lines[found]] = line
+                sectors = 0
+                packed = 0
+                words = 0
+            else:
+                sectors = m[sm.line_sectors[found]]
+                packed = m[sm.line_bytes[found]]
+                words = m[sm.line_words[found]]
+        sector = (address >> sector_shift) & last_sector
+        sectors |= 1 << sector
+        packed += size << (sector * 16)
+        words |= lane_words << ((address & in_line) >> 2)
+    if n:
+        m[sm.line_sectors[found]] = sectors
+        m[sm.line_bytes[found]] = packed
+        m[sm.line_words[found]] = words
     return n
 
 
