@@ -7,7 +7,6 @@ from a later one.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 from typing import TYPE_CHECKING, Any
@@ -138,13 +137,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"warpwright.{name}")
     if home is None:
         raise AttributeError(f"module 'warpwright' has no attribute {name!r}")
-    was = gc.isenabled()
-    gc.disable()  # importing creates objects and no garbage, and collections took a tenth of its time
-    try:
-        value = getattr(importlib.import_module(home), name)
-    finally:
-        if was:
-            gc.enable()
+    value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
 
