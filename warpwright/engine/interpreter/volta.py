@@ -91,64 +91,80 @@ def change_masks(w: WarpState, c: Code, e: Array, values: Any) -> None:
 
 def end_group(w: WarpState, c: Code, pc: int, m: Array, e: Array, values: Any) -> Status | None:
     """All control operations except direct branches and masks: the group ends here, and its successors are pushed."""
-    kernel = w.launch.kernel
-    past = m & ~e
     w.pcs[m] = pc + 1
     if c.control == "branch_indirect":
-        leader = int(e.argmax())
-        address = int(values[0][leader])
-        here = e & (values[0] == values[0][leader])
-        rest = m & ~here
-        offset = (address - kernel.program.code_base) & 0xFFFFFFFFFFFFFFFF
-        index = kernel.index_of.get(offset)
-        if index is None:
-            return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(here), Status.FAULT, offset)
-        if rest.any() and rest.sum() < here.sum():
-            # The others execute the instruction again; the smaller part goes first.
-            w.push(index, here)
-            w.going = pc, rest
-            return None
-        if rest.any():
-            w.push(pc, rest)
-        w.going = index, here
-        return None
+        return branch_indirect(w, pc, m, e, values[0])
     if c.control == "exit":
-        gone = e if values is None else e & values[0]
-        w.exited |= gone
-        w.let_go()
-        past = m & ~gone
-        if past.any():
-            w.going = pc + 1, past
+        leave(w, pc, m, e if values is None else e & values[0])
         return None
     if c.control == "trap":
         return w.stop(FaultKind.NONE, pc, mask_bits(e), Status.TRAP)
     if c.control in ("yield", "nanosleep"):
         others = w.give_way(pc + 1, m, c.control == "yield")
         return Status.YIELD if c.control == "nanosleep" and not others else None
+    past = m & ~e
     if past.any():
         w.push(pc + 1, past)
-    if c.control in ("bsync", "warpsync"):
-        if c.control == "bsync":
-            masks, kind = w.barriers[c.attr], c.attr
-        else:
-            if c.attr == "exclusive":
-                own = lane_mask(int(values[0][int(e.argmax())]), w.lanes)
-                own[int(e.argmax())] = True
-                if (e & ~own).any():
-                    w.push(pc, e & ~own)
-                e = e & own
-            w.sync_masks[e] = values[0][e]
-            masks, kind = w.sync_masks, AT_WARPSYNC
-        alone = e & (masks & (masks.dtype.type(1) << np.arange(w.lanes, dtype=masks.dtype)) == 0)
-        if alone.any():
-            w.going = pc + 1, alone
-        waits = e & ~alone
-        w.waiting[waits] = kind
-        w.pcs[waits] = pc
-        w.release(waits)
-        return None
-    arrive_at_barrier(w, c, pc, e, values)
+    if c.control == "bsync":
+        wait_for_group(w, pc, e, w.barriers[c.attr], c.attr)
+    elif c.control == "warpsync":
+        wait_for_lanes(w, c, pc, e, values[0])
+    else:
+        arrive_at_barrier(w, c, pc, e, values)
     return None
+
+
+def branch_indirect(w: WarpState, pc: int, m: Array, e: Array, addresses: Array) -> Status | None:
+    """The lanes with the lowest lane's target branch; the others execute the instruction again.  The smaller part goes first."""
+    kernel = w.launch.kernel
+    target = addresses[int(e.argmax())]
+    here = e & (addresses == target)
+    rest = m & ~here
+    offset = (int(target) - kernel.program.code_base) & 0xFFFFFFFFFFFFFFFF
+    index = kernel.index_of.get(offset)
+    if index is None:
+        return w.stop(FaultKind.WILD_BRANCH, pc, mask_bits(here), Status.FAULT, offset)
+    if rest.any() and rest.sum() < here.sum():
+        w.push(index, here)
+        w.going = pc, rest
+        return None
+    if rest.any():
+        w.push(pc, rest)
+    w.going = index, here
+    return None
+
+
+def leave(w: WarpState, pc: int, m: Array, gone: Array) -> None:
+    """Lanes of a group exit; the others continue."""
+    w.exited |= gone
+    w.let_go()
+    rest = m & ~gone
+    if rest.any():
+        w.going = pc + 1, rest
+
+
+def wait_for_lanes(w: WarpState, c: Code, pc: int, e: Array, masks: Array) -> None:
+    """WARPSYNC: wait for the lanes of a mask; the exclusive one is executed by the lanes of the first one's mask, and again by the others."""
+    if c.attr == "exclusive":
+        first = int(e.argmax())
+        own = lane_mask(int(masks[first]), w.lanes)
+        own[first] = True
+        if (e & ~own).any():
+            w.push(pc, e & ~own)
+        e = e & own
+    w.sync_masks[e] = masks[e]
+    wait_for_group(w, pc, e, w.sync_masks, AT_WARPSYNC)
+
+
+def wait_for_group(w: WarpState, pc: int, e: Array, masks: Array, kind: int) -> None:
+    """Lanes wait for those of their masks; lanes that their own mask does not name continue alone."""
+    alone = e & (masks & (masks.dtype.type(1) << np.arange(w.lanes, dtype=masks.dtype)) == 0)
+    if alone.any():
+        w.going = pc + 1, alone
+    waits = e & ~alone
+    w.waiting[waits] = kind
+    w.pcs[waits] = pc
+    w.release(waits)
 
 
 def arrive_at_barrier(w: WarpState, c: Code, pc: int, e: Array, values: Any) -> None:
