@@ -5,6 +5,9 @@ states, with the means that its authors used (a clock around a chain, bytes over
 ours and the error.  Throughputs come from two lengths of one kernel, so that the launch cancels out.  Latencies that
 several authors measured differently are compared with the range of what they published.
 
+Figures of Burtchell and Burtscher ("Characterizing CUDA and OpenMP Synchronization Primitives", IISWC 2024) are those of the results that they publish with their programs for an A100-PCIe-40GB: the slowest
+thread's, of ``int`` with stride 1 where there is a choice. Of their other operations (warp barriers, matches, integer sums), today's compiler makes other code than theirs did.
+
 Not here: warp-level barriers of Zhang et al. (Table 4) and grid barriers (Table 8), whose machine code came from CUDA 10's
 cooperative groups and is not what today's compiler makes; binary and 4-bit tensor operations; GEMM through cuBLAS.
 """
@@ -23,12 +26,13 @@ import numpy as np
 from bench import tiles
 
 SOURCE = Path(__file__).parent / "kernels" / "papers.cu"
-CHAIN = 256
-VOLTA, AMPERE, BARRIERS, FACTS = (
+CHAIN, PER_ROUND = 256, 16
+VOLTA, AMPERE, BARRIERS, FACTS, SYNCHRONISATION = (
     "Choquette, Figure 1",
     "A100 whitepaper, Table 4",
     "Zhang, Table 5",
     "published latencies",
+    "Burtchell, results",
 )
 
 
@@ -167,6 +171,20 @@ def slowdown(bench: Bench) -> float:
     return 100 * (float(np.mean([both.slowdown for both in tiles.pairs(bench.gpu)])) - 1)
 
 
+def one_more(kernels: tuple[str, str], blocks: int, threads: int, rounds: int = 4) -> Callable[[Bench], float]:
+    """Cycles that one more operation costs the slowest thread: those of the second kernel less those of the first."""
+
+    def measure(bench: Bench) -> float:
+        taken = []
+        for kernel in kernels:
+            cycles, data = np.zeros(blocks * threads, np.int64), np.zeros((2, blocks * threads), np.int32)
+            bench.run(kernel, blocks, threads, cycles, data[0], data[1], rounds)
+            taken.append(int(cycles.max()))
+        return (taken[1] - taken[0]) / (PER_ROUND * rounds)
+
+    return measure
+
+
 @dataclass(frozen=True)
 class Figure:
     """One published number (or the range of several authors') and how the model's is found."""
@@ -247,6 +265,46 @@ def _figures() -> Iterator[Figure]:
         "a100", "dependent double multiply-add, cycles", "published latencies", (5, 10), chain("chain_dfma", np.float64)
     )
     yield Figure("p100", "dependent double multiply-add, cycles", FACTS, (8,), chain("chain_dfma", np.float64))
+    for kernel, name, by_threads in (
+        ("sync_block", "block barrier", {32: 23, 64: 25, 128: 29, 256: 37, 512: 53, 1024: 85}),
+        ("shuffle", "shuffle", {32: 25, 512: 25, 1024: 31}),
+        ("shuffle_wide", "shuffle of 64 bits", {32: 25, 512: 32, 1024: 64}),
+        ("vote_any", "vote", {32: 6, 512: 8, 1024: 16}),
+        ("add_wide", "64-bit sum of one word", {32: 41.7, 256: 336.4, 1024: 1336.9}),
+        ("add_float", "float sum of one word", {32: 100.1, 256: 802.1, 1024: 3208.5}),
+    ):
+        for threads, cycles in by_threads.items():
+            kernels = f"{kernel}_1", f"{kernel}_2"
+            yield Figure(
+                "a100",
+                f"{name} of {threads} threads, cycles",
+                SYNCHRONISATION,
+                (cycles,),
+                one_more(kernels, 1, threads),
+            )
+    for threads, cycles in {512: 64, 1024: 143.9}.items():
+        kernels = "sync_block_1", "sync_block_2"
+        name = f"barrier of two blocks of {threads} threads an SM, cycles"
+        yield Figure("a100", name, SYNCHRONISATION, (cycles,), one_more(kernels, 216, threads))
+    for scope, by_shape in (
+        ("device", {(1, 32): 773, (1, 256): 790, (1, 1024): 623, (108, 32): 872}),
+        (
+            "system",
+            {
+                (1, 32): 3149,
+                (1, 256): 3154,
+                (1, 1024): 4294,
+                (108, 32): 3580,
+                (108, 256): 7273,
+                (108, 1024): 7563,
+                (216, 1024): 6451,
+            },
+        ),
+    ):
+        for (blocks, threads), cycles in by_shape.items():
+            kernels = "fence_none", f"fence_{scope}"
+            name = f"{scope} fence, {blocks} × {threads}, cycles"
+            yield Figure("a100", name, SYNCHRONISATION, (cycles,), one_more(kernels, blocks, threads))
 
 
 FIGURES = tuple(_figures())

@@ -11,7 +11,7 @@ from bench.papers import FIGURES, Bench, Figure
 PINNED = {
     "p100": ("dependent float add", "block barrier", "shared load", "L2 hit", "DRAM", "dependent double"),
     "v100": ("dependent float add", "barrier of 32 threads, cycles", "barrier of 1024 threads", "L1 hit", "shared load", "L2 hit", "DRAM"),
-    "a100": ("L1 hit", "shared load", "L2 hit", "DRAM", "dependent double"),
+    "a100": ("L1 hit", "shared load", "L2 hit", "DRAM", "dependent double", "block barrier", "shuffle", "system fence, 1 × 32"),
 }  # fmt: skip
 bench = cache(Bench)
 

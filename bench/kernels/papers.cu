@@ -231,3 +231,32 @@ extern "C" __global__ void rate_l1(const uint4 *data, uint4 *out, int rounds) {
     }
     if ((s.x ^ s.y ^ s.z ^ s.w) == 12345u) out[threadIdx.x] = s;
 }
+
+// --- synchronisation (Burtchell and Burtscher): what one more operation of each thread costs, from kernels with and without it ---
+#define PER_ROUND 16
+#define TIMED(NAME, BEFORE, WORK, AFTER)                                                                 \
+    extern "C" __global__ void NAME(long long *cycles, int *out, int *other, int rounds) {               \
+        int thread = blockIdx.x * blockDim.x + threadIdx.x;                                              \
+        long long begin = 0;                                                                             \
+        BEFORE;                                                                                          \
+        _Pragma("unroll 1") for (int r = 0; r <= rounds; ++r) { /* the first round fills the caches */   \
+            if (r == 1) {                                                                                \
+                __syncthreads();                                                                         \
+                begin = clock64();                                                                       \
+            }                                                                                            \
+            _Pragma("unroll") for (int i = 0; i < PER_ROUND; ++i) { WORK }                               \
+        }                                                                                                \
+        cycles[thread] = clock64() - begin;                                                              \
+        __syncthreads();                                                                                 \
+        AFTER;                                                                                           \
+    }
+#define ONE_AND_TWO(NAME, BEFORE, WORK, AFTER) TIMED(NAME##_1, BEFORE, WORK, AFTER) TIMED(NAME##_2, BEFORE, WORK WORK, AFTER)
+ONE_AND_TWO(sync_block, , __syncthreads();, )
+ONE_AND_TWO(shuffle, int x = thread; int from = (threadIdx.x + 1) % 32, x = __shfl_sync(~0u, x, from);, out[thread] = x)
+ONE_AND_TWO(shuffle_wide, long long x = thread; int from = (threadIdx.x + 1) % 32, x = __shfl_sync(~0u, x, from);, out[thread] = x)
+ONE_AND_TWO(vote_any, int x = 0, x += __any_sync(~0u, thread);, out[thread] = x)
+ONE_AND_TWO(add_wide, , atomicAdd((unsigned long long *)out, (unsigned long long)thread);, )
+ONE_AND_TWO(add_float, , atomicAdd((float *)out, (float)thread);, )
+TIMED(fence_none, , out[thread] += thread; other[thread] += thread;, )
+TIMED(fence_device, , out[thread] += thread; __threadfence(); other[thread] += thread;, )
+TIMED(fence_system, , out[thread] += thread; __threadfence_system(); other[thread] += thread;, )
