@@ -67,16 +67,41 @@ def space_of(address: int) -> int:
 
 
 @core
-def global_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, space: int, n: int) -> int:
-    """Passes of a load through tags and data of L1, whose 32 banks conflict as shared memory's do (bench.micro ``banks``)."""
+def global_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, space: int, n: int) -> tuple[int, int, int]:
+    """Passes of a load through tags and data of L1, whose 32 banks conflict as shared memory's do (bench.micro ``banks``), those over data alone, and the cycles that it delays its
+    warp's next one.
+
+    Passes over data are two cycles apart, passes over tags hardly more than one (``python -m bench.machine.row_loops``, one warp, eight loads that hit: with 12 passes over tags
+    and 2 over data 23 cycles each, with 16 over data 42).
+    """
     _, tabled, step, mask = addresses
     least = active_groups(m, mask, lanes_together(m, size))
     if n <= 1 or (not tabled and (step == 0 or (step == size and mask == m[s.chip.full_wave]))):
-        return least
-    passes = max(least, tag_passes(m, sm, n, m[s.chip.l1_tag_banks]))
-    if space == SPACE_LOCAL:
-        return passes  # consecutive words of the lanes are in different banks
-    return max(passes, bank_passes(m, sm, addresses, size, False, False))
+        return least, least, m[s.chip.replay] * least
+    data = least
+    if space != SPACE_LOCAL:  # there, consecutive words of the lanes are in different banks
+        data = max(data, bank_passes(m, sm, addresses, size, False, False))
+    tags = tag_passes(m, sm, n, m[s.chip.l1_tag_banks])
+    return max(tags, data), data, max(tags + (tags >> 2), m[s.chip.replay] * data)
+
+
+@core
+def load_passes(
+    m: Any, code: Any, sm: s.SM, row: s.Instruction, addresses: Addresses, n: int, space: int
+) -> tuple[int, int, int]:
+    """``global_passes`` of a load of the ``n`` lines in the scratch under the chip's rules."""
+    texture = code[row.latency]
+    if by_rule(m, space, s.OP_LOAD, texture):
+        passes = transaction_passes(m, addresses, n, code[row.extra] & s.FILTERED)
+    elif texture:
+        passes = 1
+    else:
+        passes, data, takes = global_passes(m, sm, addresses, code[row.access_bytes], space, n)
+        if m[s.chip.l1_data_sectors] >= m[s.chip.line_sectors]:
+            return passes, data, takes
+    if m[s.chip.l1_data_sectors] < m[s.chip.line_sectors]:
+        passes = max(passes, narrow_passes(m, sm, n))
+    return passes, passes, m[s.chip.replay] * passes
 
 
 @core
@@ -215,21 +240,16 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
         else:
             n = fill_lines(m, sm, w, addresses, size, space)
         if operation == s.OP_LOAD:
-            if ruled:
-                waves = transaction_passes(m, addresses, n, code[row.extra] & s.FILTERED)
-            else:
-                waves = 1 if texture else global_passes(m, sm, addresses, size, space, n)
-            if m[s.chip.l1_data_sectors] < m[s.chip.line_sectors]:
-                waves = max(waves, narrow_passes(m, sm, n))
+            passes, data, takes = load_passes(m, code, sm, row, addresses, n, space)
             interval = way_cycles(m, code[row.reads], max(size >> 2, 1))
-            start = enter_with_passes(m, sm, sc, w, time, waves, interval, m[s.chip.replay] * waves)
+            start = enter_with_passes(m, sm, sc, w, time, passes, interval, takes)
             looked = behind_stores(m, sm, start)
             if texture:
                 looked = max(looked, m[sm.texture_free])
                 m[sm.texture_free] = looked + (texture >> s.TEXTURE_INTERVAL_SHIFT)
                 looked += texture & ((1 << s.TEXTURE_INTERVAL_SHIFT) - 1)
-            hold_stores(m, sm, looked, waves)
-            load_lines(m, code, sm, w, row, LookUp(looked, waves, n, s.LD_REGISTER, space))
+            hold_stores(m, sm, looked, passes)
+            load_lines(m, code, sm, w, row, LookUp(looked, passes, data, takes, n, s.LD_REGISTER, space))
         elif operation == s.OP_STORE:
             m[sm.wrote] = time
             start = store_lines(m, sm, sc, w, time, n, size, space == SPACE_LOCAL)
@@ -415,6 +435,10 @@ class LookUp(NamedTuple):
 
     start: int
     passes: int
+    data: int
+    """Passes over data alone, if its lines come together."""
+    takes: int
+    """Cycles of its passes for its own warp."""
     lines: int
     kind: int
     """``LD_REGISTER`` or ``LD_ASYNC``."""
@@ -475,6 +499,16 @@ def note_read(m: Any, sm: s.SM, n: int) -> None:
 
 
 @core
+def passes_apart(look: LookUp, waits: int) -> int:
+    """Passes over data of a load that waits for ``waits`` of its lines, which do not come together: half as many more as the most that it could need.
+
+    Nsight Compute's ``l1tex__data_pipe_lsu_wavefronts`` for loads of ``python -m bench.machine.row_loops`` on H200, of which half wait, by 8 and 32 warps: rows 8,000 bytes apart, 16 passes
+    for a load that hits, 22.6 and 25.4 for one that waits; rows 4,000 bytes apart 8, and 18.4 and 22.6.
+    """
+    return look.data + waits * (look.lines - look.data) // (2 * look.lines)
+
+
+@core
 def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look: LookUp) -> None:
     """Look up every line of a load and arrange for its end."""
     if m[s.chip.read_pieces] and look.space != SPACE_LOCAL:
@@ -496,7 +530,7 @@ def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look:
     if begin > look.start:  # look-ups lag: each load makes its passes after the previous one's
         m[sm.miss_free] = max(m[sm.miss_free], begin + look.passes)
     if ready:
-        found = begin + m[s.chip.l1_latency] + m[s.chip.replay] * (look.passes - 1)
+        found = begin + m[s.chip.l1_latency] + look.takes - m[s.chip.replay]
         if ready > found and m[base.left] == 0:  # lines in flight whose arrival is known
             ready = passed_back(m, sm, ready, look.passes)
         ready = max(ready, found)
@@ -509,8 +543,10 @@ def load_lines(m: Any, code: Any, sm: s.SM, w: s.Warp, row: s.Instruction, look:
         return
     m[base.time] = ready
     m[base.passes] = look.passes
+    if look.kind == s.LD_REGISTER:
+        m[base.more] = max(passes_apart(look, m[base.left]) - look.passes, 0)
     if ready == 0:  # passes over lines from L2 are made as they arrive
-        m[w.passes_end] -= (m[s.chip.replay] - 1) * look.passes
+        m[w.passes_end] -= look.takes - look.passes
     if look.kind == s.LD_ASYNC:
         m[w.async_copies] += 1
     if barrier >= 0:
@@ -571,6 +607,9 @@ def finish_load(m: Any, sm: s.SM, load: int) -> None:
     base = s.PendingLoad(sm + m[s.chip.loads_at] + load * s.PendingLoad.size)
     w = s.Warp(m[base.warp])
     time = passed_back(m, sm, m[base.time], m[base.passes])
+    more = m[base.more]
+    if more:
+        reserve(m, sm.lsu_calendar, s.CALENDAR_SHIFT, m[s.chip.lsu_capacity], m[base.time] - more, more)
     barrier = m[base.barrier]
     if m[base.kind] == s.LD_ASYNC:
         m[w.async_copies] -= 1

@@ -109,7 +109,7 @@ def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instructi
             m[sm.shared_ideal] += ideal_wavefronts(m, target.mask, size)
         if m[s.chip.coalescing_rule] == WHOLE_WARP:
             n = fill_lines(m, sm, w, source, size, SPACE_GLOBAL)
-            passes = global_passes(m, sm, source, size, SPACE_GLOBAL, n)
+            passes, _, _ = global_passes(m, sm, source, size, SPACE_GLOBAL, n)
         else:
             n = coalesce(m, sm, source, size, False)
             # What arrives takes the banks as often as its lanes conflict there.
@@ -119,6 +119,9 @@ def copy(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instructi
         copied = Addresses(source.base, source.tabled, source.step, source.mask & target.mask)
         if around and lies_across(copied, target):
             n = parts_around(m, sm, copied, target)
-        load_lines(m, code, sm, w, row, LookUp(done, max(waves, passes), n, s.LD_ASYNC, SPACE_GLOBAL))
+        passes = max(waves, passes)
+        load_lines(
+            m, code, sm, w, row, LookUp(done, passes, passes, m[s.chip.replay] * passes, n, s.LD_ASYNC, SPACE_GLOBAL)
+        )
     if read_barrier >= 0:
         hold(m, w, read_barrier, done + m[s.chip.copy_release], 0)

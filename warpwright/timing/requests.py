@@ -70,4 +70,5 @@ def new_load(m: Any, sm: s.SM, w: s.Warp, barrier: int, kind: int) -> int:
     m[base.kind] = kind
     m[base.ring] = -1
     m[base.passes] = 0
+    m[base.more] = 0
     return index
