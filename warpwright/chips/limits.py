@@ -129,7 +129,8 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "l1_fill_bytes_per_clk": (4, OPEN_CAPACITY),  # a sector in a bucket of eight cycles
     "l1_write_bytes_per_clk": (None, OPEN_CAPACITY),
     "gpc_read_bytes_per_clk": (4, OPEN_CAPACITY),
-    "gpc_write_bytes_per_clk": (4, OPEN_CAPACITY),
+    "gpc_store_port_count": (None, 1024),  # no GPC has more SMs
+    "store_port_bytes_per_clk": (4, OPEN_CAPACITY),
     "gpc_tlb_page_count": (None, 65536),
     "gpc_tlb_ways": (None, 65536),
     "page_kib": (4, 1 << 21),
@@ -410,7 +411,7 @@ def _lines(chip: Chip) -> Iterator[str]:
             f"l1_tag_bank_hash_bits = {hashed} must be at most {MOST_TAG_BANK_BITS} numbers, one for each bit of a bank's number, "
             f"each with 1 to {MOST_HASH_BITS} bits of a line's number"
         )
-    for name in ("l1_fill_bytes_per_clk", "gpc_read_bytes_per_clk", "gpc_write_bytes_per_clk"):
+    for name in ("l1_fill_bytes_per_clk", "gpc_read_bytes_per_clk", "store_port_bytes_per_clk"):
         if chip.get(name) * 8 < sector:
             yield f"{name} = {chip.get(name)} must be at least {sector // 8}, an eighth of sector_bytes = {sector}"
 

@@ -428,7 +428,10 @@ class L1(Section):
 
 class Crossbar(Section):
     gpc_read_bytes_per_clk: int = Field(gt=0)
-    gpc_write_bytes_per_clk: int = Field(gt=0)
+    gpc_store_port_count: int = Field(gt=0)
+    """Ports for stores of a GPC, which its TPCs have in turn."""
+    store_port_bytes_per_clk: int = Field(gt=0)
+    """What such a port passes. If a GPC has several, a line takes what it takes of an SM's output: a sector more where it is written in part."""
     gpc_tlb_page_count: int = Field(ge=0)
     """Pages whose translation a GPC has at hand; 0: all."""
     gpc_tlb_ways: int = Field(gt=0)

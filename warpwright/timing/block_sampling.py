@@ -114,7 +114,9 @@ def part_of(chip: Chip, share: float) -> Chip:
             "crossbar": crossbar.model_copy(
                 update={
                     "gpc_read_bytes_per_clk": round(crossbar.gpc_read_bytes_per_clk * fuller),
-                    "gpc_write_bytes_per_clk": round(crossbar.gpc_write_bytes_per_clk * fuller),
+                    "store_port_bytes_per_clk": round(
+                        crossbar.store_port_bytes_per_clk * (1 if crossbar.gpc_store_port_count > 1 else fuller)
+                    ),
                     **parts(crossbar, 1 / fuller, "gpc_tlb_hit_cycles", "gpc_tlb_miss_cycles"),
                 }
             ),

@@ -146,8 +146,9 @@ def row_lines(m: Any, gpc: int, partition: int, address: int, size: int, time: i
 
 
 @core
-def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -> int:
-    """Move every row of a copy through L2, beginning at ``time``; returns when the last bytes have arrived."""
+def move(m: Any, index: int, copy: int, time: int, writes: bool) -> int:
+    """Move every row of a copy of SM ``index`` through L2, beginning at ``time``; returns when the last bytes have arrived."""
+    gpc, partition = m[m[s.chip.gpc_of_sm] + index], m[m[s.chip.partition_of_sm] + index]
     address, row = m[copy + AT_ADDRESS], m[copy + AT_ROW]
     ready = time
     moved = 0
@@ -161,15 +162,16 @@ def move(m: Any, partition: int, gpc: int, copy: int, time: int, writes: bool) -
                     late = time + moved // rate
                     ready = max(ready, row_lines(m, gpc, partition, at, row, late, rate, writes))
                     moved += row
-    ports = m[s.chip.gpc_write_ports if writes else s.chip.gpc_ports] + gpc * s.CALENDAR_SLOTS
-    capacity = m[s.chip.gpc_write_capacity if writes else s.chip.gpc_capacity]
-    return reserve(
-        m, ports, s.CALENDAR_SHIFT, capacity, ready, (moved + m[s.chip.sector_bytes] - 1) >> m[s.chip.sector_shift]
-    )
+    sectors = (moved + m[s.chip.sector_bytes] - 1) >> m[s.chip.sector_shift]
+    if writes:
+        port = m[m[s.chip.store_port_of_sm] + index]
+        return reserve(m, port, s.CALENDAR_SHIFT, m[s.chip.store_port_capacity], ready, sectors)
+    ports = m[s.chip.gpc_ports] + gpc * s.CALENDAR_SLOTS
+    return reserve(m, ports, s.CALENDAR_SHIFT, m[s.chip.gpc_capacity], ready, sectors)
 
 
 @core
-def serve_bulk(m: Any, sm: s.SM, r: s.Request, partition: int, gpc: int) -> int:
+def serve_bulk(m: Any, sm: s.SM, r: s.Request) -> int:
     """Execute a copy in the serial phase; returns when its last bytes have arrived."""
     copy = m[r.line]
     begin = m[r.time]
@@ -177,7 +179,7 @@ def serve_bulk(m: Any, sm: s.SM, r: s.Request, partition: int, gpc: int) -> int:
     direction = (m[copy + AT_HEAD] >> 32) & 3
     size = m[copy + AT_BYTES]
     if direction == STORE:
-        written = move(m, partition, gpc, copy, begin + m[s.chip.to_l2], True)
+        written = move(m, m[sm.index], copy, begin + m[s.chip.to_l2], True)
         m[sm.finish] = max(m[sm.finish], written)
         return written
     if direction == WITHIN:
@@ -185,7 +187,7 @@ def serve_bulk(m: Any, sm: s.SM, r: s.Request, partition: int, gpc: int) -> int:
         m[sm.remote_free] = sent
         end = sent + m[s.chip.remote_latency]
     else:
-        end = move(m, partition, gpc, copy, begin + m[s.chip.bulk_to_l2], False) + m[s.chip.bulk_from_l2]
+        end = move(m, m[sm.index], copy, begin + m[s.chip.bulk_to_l2], False) + m[s.chip.bulk_from_l2]
     offset = m[copy + AT_BARRIER]
     if offset >= 0:
         ranks = m[copy + AT_RANKS]

@@ -324,7 +324,7 @@ def depart(m: Any, gpc: int) -> None:
         if kind == s.RQ_STORE or kind == s.RQ_ATOMIC:
             note_far_write(m, index_of(word), home, m[r.time])
         if bulk == 0 and first_of(word) == 0:
-            pass_gpc(m, gpc, r, kind)
+            pass_gpc(m, gpc, index_of(word), r, kind)
         group = group_of(m, home)
         count = m[g.counts[group]]
         m[g.counts[group]] = count + 1
@@ -485,7 +485,7 @@ def serve_alone(m: Any, code: Any, word: int) -> None:
         return
     gpc = m[m[s.chip.gpc_of_sm] + index_of(word)]
     if m[gpc_at(m, gpc).passed] == 0 and first_of(word) == 0:
-        pass_gpc(m, gpc, r, kind)
+        pass_gpc(m, gpc, index_of(word), r, kind)
     serve_word(m, word)
     return_answers(m, gpc, word)
 

@@ -180,6 +180,7 @@ class _Sizes:
             ("l2", l2.l2_slice_count * self.l2_sets * self.l2_set_words),
             ("gpc_of_sm", sm.sm_count),
             ("partition_of_sm", sm.sm_count),
+            ("store_port_of_sm", sm.sm_count),
             ("first_places", self.kernels * sm.sm_count * sm.max_blocks_per_sm),
             ("sm_order", sm.sm_count),
             ("kernels", self.kernels * s.Kernel.size),
@@ -192,7 +193,7 @@ class _Sizes:
             *self._areas_of_links(),
             ("queues", (s.SLICE_GROUPS + 1) * s.RequestQueue.size),
             ("gpc_ports", self.gpcs * s.CALENDAR_SLOTS),
-            ("gpc_write_ports", self.gpcs * s.CALENDAR_SLOTS),
+            ("store_ports", self.gpcs * self.chip.crossbar.gpc_store_port_count * s.CALENDAR_SLOTS),
             ("gpc_fetch_ports", self.gpcs * s.CALENDAR_SLOTS),
             ("slice_ports", l2.l2_slice_count * s.CALENDAR_SLOTS),
             ("slice_write_ports", l2.l2_slice_count * s.CALENDAR_SLOTS),
@@ -340,8 +341,14 @@ def empty_l2(state: s.State) -> range:
     return range(areas["l2"], areas["gpc_of_sm"])
 
 
+def store_ports(chip: Chip) -> list[int]:
+    """The number of the port for stores of each SM: the TPCs of a GPC have its ports in turn."""
+    ports, tpc = chip.crossbar.gpc_store_port_count, chip.sm.tpc_sm_count
+    return [gpc * ports + sm // tpc % ports for gpc, count in enumerate(chip.sm.gpc_sm_counts) for sm in range(count)]
+
+
 def _clusters(state: s.State, chip: Chip) -> None:
-    """GPC and L2 partition of each SM."""
+    """GPC, L2 partition and port for stores of each SM."""
     m, areas = state.words, state.areas
     counts = chip.sm.gpc_sm_counts
     partitions = chip.sm.gpc_l2_partitions
@@ -354,6 +361,8 @@ def _clusters(state: s.State, chip: Chip) -> None:
         m[fields.first], m[fields.end] = first, first + count
         m[areas["partition_of_sm"] + first : areas["partition_of_sm"] + first + count] = partitions[gpc]
         first += count
+    ports = areas["store_ports"] + s.CALENDAR_SLOTS * np.array(store_ports(chip))
+    m[areas["store_port_of_sm"] : areas["store_port_of_sm"] + len(ports)] = ports
     # Threads take neighbours of this order: a grid that fills the first GPCs only is shared too.
     turns = sorted(range(len(counts)), key=lambda gpc: f"{gpc:04b}"[::-1])
     m[areas["gpc_turns"] : areas["gpc_turns"] + len(counts)] = turns

@@ -125,7 +125,7 @@ BOUNDS: Mapping[str, Resource] = {
         "L2 bandwidth",
         "more reuse in shared memory and L1, and all bytes of each sector used",
         "twice the L2 bandwidth",
-        _twice("l2_slice_bytes_per_clk", "gpc_read_bytes_per_clk", "gpc_write_bytes_per_clk"),
+        _twice("l2_slice_bytes_per_clk", "gpc_read_bytes_per_clk", "store_port_bytes_per_clk"),
     ),
     ATOMICS: Resource(
         "the atomic throughput of one L2 slice",
