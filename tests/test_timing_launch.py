@@ -8,6 +8,7 @@ import pytest
 
 from tests.timing_synthetic import Synthetic, device, gather, run
 from warpwright.chips import load_chip
+from warpwright.chips.chip import Chip
 from warpwright.isa.ops import Access
 from warpwright.isa.program import Kind, Operand
 from warpwright.native.direct import entry
@@ -32,6 +33,28 @@ def test_a_first_block_runs_its_first_instruction_after_a_start() -> None:
     least = LAUNCH.launch_overhead_cycles + LAUNCH.block_start_latency_cycles
     assert least <= result.cycles <= least + 60
     assert result.sm["active_cycles"].max() >= LAUNCH.block_start_latency_cycles
+
+
+def ends(chip: Chip, grid: int) -> int:
+    """Cycles beyond those of the longest active SM, of blocks that store a word to the same line and end."""
+    kernel = Synthetic().add("STG", reads=[0, 1], access=Access("global", 4), kind="store", stall=2).exit()
+    result = run(kernel, lambda b, w: [(0, [gather([device(0)] * 32)])], grid=grid, block=32, chip=chip)
+    return int(result.cycles - result.sm["active_cycles"].max())
+
+
+def test_last_writes_complete_during_a_launch_s_end() -> None:
+    """bench.machine.launch_ends ``--stores --passes`` on H200: one block that stores at its end takes as long as one that does not."""
+    without = load_chip("h200", launch_end_overlap_cycles=0, launch_end_fence_cycles=0.0)
+    alone = load_chip("h200", launch_end_fence_cycles=0.0)
+    assert ends(alone, 1) <= LAUNCH.launch_overhead_cycles + 4
+    assert 50 < ends(without, 1) - ends(alone, 1) <= LAUNCH.launch_end_overlap_cycles
+
+
+def test_the_fences_of_all_sms_pass_a_slice_one_by_one_at_a_launch_s_end() -> None:
+    """The same: with 132 SMs that have turned to all slices, a launch's end takes 300 cycles longer."""
+    alone = load_chip("h200", launch_end_fence_cycles=0.0)
+    assert ends(load_chip("h200"), 132) - ends(alone, 132) == round(132 * LAUNCH.launch_end_fence_cycles)
+    assert ends(load_chip("h200"), 1) - ends(alone, 1) == round(LAUNCH.launch_end_fence_cycles)
 
 
 def test_a_later_block_starts_where_one_has_ended_in_the_time_of_that() -> None:

@@ -103,6 +103,8 @@ _RANGES: dict[str, tuple[float | None, float]] = {
     "launch_fetch_sectors_count": (None, 1 << 20),
     "launch_fences_count": (None, 1 << 20),
     "launch_idle_fences_count": (None, 1 << 20),
+    "launch_end_overlap_cycles": (None, 1 << 20),
+    "launch_end_fence_cycles": (None, 1 << 20),
     "peer_half_sector_bytes": (None, 128),
     "instruction_bytes": (8, 16),
     "icache_line_bytes": (32, 1024),

@@ -651,6 +651,10 @@ class Launch(Section):
     """Look-ups of each slice of L2 by fences at a launch's end, beyond those of SMs that turned to it."""
     launch_idle_fences_count: float = Field(ge=0)
     """The same in a launch whose SMs turned to no slice; they are neither hits nor misses."""
+    launch_end_overlap_cycles: int = Field(ge=0)
+    """That the last writes of a launch have after its last block at no cost, because its end takes as long anyway."""
+    launch_end_fence_cycles: float = Field(ge=0)
+    """Of the slice that most SMs have turned to, at a launch's end, for each of these SMs."""
     block_first_interval_cycles: float = Field(gt=0)
     """Between two of the blocks that fill an idle chip."""
     cluster_first_interval_cycles: float = Field(ge=0)

@@ -389,6 +389,7 @@ def _whole_grid(
     )
     once = metrics_module.launch_lookups(launch.state, launch.chip)
     whole = metrics_module.launch_lookups(launch.state, launch.chip, chip)
+    cycles += metrics_module.end_fences(launch.state, launch.chip, chip)
     launch.close()
     _scale(result, chip, round(cycles), spent, total, own + along - unseen, once, whole)
     return result, total

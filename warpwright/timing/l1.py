@@ -649,7 +649,7 @@ def commit_copies(m: Any, w: s.Warp, barrier: int, time: int) -> None:
 @core
 def complete_by(m: Any, sm: s.SM, answer: int) -> None:
     """A write or an atomic of the SM is complete at ``answer``; the launch does not end before that."""
-    m[sm.finish] = max(m[sm.finish], answer)
+    m[sm.finish] = max(m[sm.finish], answer - m[s.chip.end_overlap])
     m[sm.written] = max(m[sm.written], answer)
 
 

@@ -44,6 +44,19 @@ def _percent(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole else 0.0
 
 
+def end_fences(state: State, chip: Chip, whole: Chip | None = None) -> int:
+    """Cycles of a launch's end in which the fences of its SMs pass the slice that most of them have turned to.
+
+    Measured by ``bench.machine.launch_ends --stores --passes``.  ``whole``: as in :func:`launch_lookups`.
+    """
+    m, slices = state.words, chip.l2.l2_slice_count
+    area = state.areas["touched"]
+    turned = m[area : area + slices * int(m[s.chip.touched_words])].reshape(slices, -1)
+    most = np.unpackbits(turned.view(np.uint8), axis=1).sum(axis=1).max()
+    sms = float(most) * (1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count)
+    return round(sms * chip.launch.launch_end_fence_cycles)
+
+
 def launch_lookups(
     state: State, chip: Chip, whole: Chip | None = None, instructions: int | None = None
 ) -> dict[str, float]:

@@ -237,7 +237,7 @@ def settle_kernels(m: Any, code: Any, idle: bool, end: int) -> None:
             for index in range(m[s.chip.sms]):
                 if (m[k.ran_on[index >> 6]] >> (index & 63)) & 1:
                     sm = sm_at(m, index)
-                    m[k.finish] = max(m[k.finish], m[sm.written])
+                    m[k.finish] = max(m[k.finish], m[sm.written] - m[s.chip.end_overlap])
             end_kernel(m, code, k, end)
 
 

@@ -504,6 +504,7 @@ def finish(launch: Prepared, host: Supervision) -> TimingResult:
 def result_at_end(launch: Prepared) -> TimingResult:
     """The result of a machine with one launch, which has ended."""
     cycles = int(metrics_module.sm_column(launch.state, s.SM.finish).max())
+    cycles += metrics_module.end_fences(launch.state, launch.chip)
     return result_of(launch, cycles, launch.grids[0].context.geometry.blocks)
 
 

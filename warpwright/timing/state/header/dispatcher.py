@@ -104,6 +104,11 @@ class DispatcherWords(Unit):
     overhead = from_chip(
         "launch.launch_overhead_cycles", "cycle", "of a launch, before its first block and after its last"
     )
+    end_overlap = from_chip(
+        "launch.launch_end_overlap_cycles",
+        "cycle",
+        "after a launch's last block in which its last writes complete at no cost",
+    )
     dependent_start = from_chip(
         "launch.dependent_start_cycles", "cycle", "from a launch that lets its dependents begin to the start of theirs"
     )
