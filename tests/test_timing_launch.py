@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warpwright as ww
 from tests.timing_synthetic import Synthetic, device, gather, run
 from warpwright.chips import load_chip
 from warpwright.chips.chip import Chip
@@ -48,6 +49,25 @@ def test_last_writes_complete_during_a_launch_s_end() -> None:
     alone = load_chip("h200", launch_end_fence_cycles=0.0)
     assert ends(alone, 1) <= LAUNCH.launch_overhead_cycles + 4
     assert 50 < ends(without, 1) - ends(alone, 1) <= LAUNCH.launch_end_overlap_cycles
+
+
+BULK_STORE = r"""
+extern "C" __global__ void bulk_store(float *out) {
+    __shared__ __align__(128) float tile[1024];
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 4096; cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
+                 :: "l"(out), "r"((unsigned)__cvta_generic_to_shared(tile)) : "memory");
+}
+"""
+
+
+def test_last_bulk_stores_complete_during_a_launch_s_end_too() -> None:
+    """A block ends when its bulk store has read shared memory, before L2 has the last bytes."""
+    cycles = []
+    for overlap in (0, 20, 10_000):
+        gpu = ww.GPU(load_chip("h200", launch_end_overlap_cycles=overlap, launch_end_fence_cycles=0.0))
+        cycles.append(gpu.compile(BULK_STORE)["bulk_store"][1, 1](gpu.zeros(1024)).cycles)
+    assert cycles[0] - cycles[1] == 20
+    assert 20 < cycles[0] - cycles[2] < 1000
 
 
 def test_the_fences_of_all_sms_pass_a_slice_one_by_one_at_a_launch_s_end() -> None:

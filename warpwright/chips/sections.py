@@ -82,9 +82,9 @@ class Issue(Section):
     convergence_interval_cycles: int = Field(gt=0)
     """The same for all sub-cores of an SM together."""
     convergence_latency_cycles: int = Field(ge=0)
-    convergence_restored_cycles: int = Field(ge=0)
-    """What a BSYNC takes longer whose register was saved and restored (BMOV), as around a call."""
     """From a BSYNC to what its warp executes next, whoever arrived."""
+    convergence_restored_cycles: int = Field(ge=0)
+    """More if the BSYNC's register was saved and restored (BMOV), as around a call."""
     group_switch_cycles: int = Field(ge=0)
     """More when that is another group of the warp's lanes."""
     warp_sync_latency_cycles: int = Field(ge=0)
@@ -652,9 +652,9 @@ class Launch(Section):
     launch_idle_fences_count: float = Field(ge=0)
     """The same in a launch whose SMs turned to no slice; they are neither hits nor misses."""
     launch_end_overlap_cycles: int = Field(ge=0)
-    """That the last writes of a launch have after its last block at no cost, because its end takes as long anyway."""
+    """After its last block, in which its last writes complete at no cost."""
     launch_end_fence_cycles: float = Field(ge=0)
-    """Of the slice that most SMs have turned to, at a launch's end, for each of these SMs."""
+    """For the fence of each SM that has turned to the slice of L2 that most SMs have turned to."""
     block_first_interval_cycles: float = Field(gt=0)
     """Between two of the blocks that fill an idle chip."""
     cluster_first_interval_cycles: float = Field(ge=0)

@@ -20,6 +20,7 @@ from warpwright.timing.access_policy import in_window
 from warpwright.timing.address_hash import slice_of
 from warpwright.timing.clusters import slot_of
 from warpwright.timing.dependence_counters import hold
+from warpwright.timing.l1 import complete_by
 from warpwright.timing.l2 import counters
 from warpwright.timing.links import read_line, write_line
 from warpwright.timing.mio_queue import enter_queue
@@ -180,7 +181,7 @@ def serve_bulk(m: Any, sm: s.SM, r: s.Request) -> int:
     size = m[copy + AT_BYTES]
     if direction == STORE:
         written = move(m, m[sm.index], copy, begin + m[s.chip.to_l2], True)
-        m[sm.finish] = max(m[sm.finish], written)
+        complete_by(m, sm, written)
         return written
     if direction == WITHIN:
         sent = max(begin, m[sm.remote_free]) + size // m[s.chip.remote_store_bytes]

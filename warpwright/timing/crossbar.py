@@ -33,6 +33,7 @@ from warpwright.timing.l1_sets import forget_lines
 from warpwright.timing.l2 import approach, counters, is_far
 from warpwright.timing.l2_hazards import queue_of
 from warpwright.timing.links import atomic_line, note_written, read_line, strong_way, write_line
+from warpwright.timing.numbered_units import sm_at
 from warpwright.timing.ports import reserve
 from warpwright.timing.read_coalescer import coalescer_entry
 from warpwright.timing.records import Addresses, address_of, record_at
@@ -70,7 +71,7 @@ def reach(m: Any, sm: s.SM, r: s.Request, line: int) -> int:
 def note_far_write(m: Any, index: int, home: int, time: int) -> None:
     """Record whether a write of SM ``index`` at ``time`` crosses to the other partition: a fence will then go that far."""
     if is_far(m, m[m[s.chip.partition_of_sm] + index], home):
-        m[s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots]).wrote_far] = time
+        m[sm_at(m, index).wrote_far] = time
 
 
 @core
@@ -297,7 +298,7 @@ def serve_at_slice(m: Any, index: int, r: s.Request) -> None:
     partition = m[m[s.chip.partition_of_sm] + index]
     note_turn(m, index, home)
     if m[s.chip.policies]:
-        sm = s.SM(m[s.chip.sm_first] + index * m[s.chip.sm_slots])
+        sm = sm_at(m, index)
         number = (r - sm - m[s.chip.requests_at]) // s.Request.size
         m[counters(m, home).policy] = m[policies_at(m, sm, number)]
     if kind == s.RQ_STORE:

@@ -66,13 +66,16 @@ def space_of(address: int) -> int:
     return SPACE_LOCAL if high == LOCAL_HIGH else SPACE_GLOBAL
 
 
+TAG_PASS_QUARTER_CYCLES = 5
+"""Quarters of a cycle from a pass over L1's tags to the next."""
+
+
 @core
 def global_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, space: int, n: int) -> tuple[int, int, int]:
-    """Passes of a load through tags and data of L1, whose 32 banks conflict as shared memory's do (bench.micro ``banks``), those over data alone, and the cycles that it delays its
-    warp's next one.
+    """Passes of a load through tags and data of L1, those over data alone, and the cycles by which it delays its warp's next load.
 
-    Passes over data are two cycles apart, passes over tags hardly more than one (``python -m bench.machine.row_loops``, one warp, eight loads that hit: with 12 passes over tags
-    and 2 over data 23 cycles each, with 16 over data 42).
+    L1's 32 data banks conflict as shared memory's do (bench.micro ``banks``). Passes over data are two cycles apart, passes over tags hardly more than one
+    (``python -m bench.machine.row_loops`` on an H200, one warp, eight loads that hit: with 12 passes over tags and 2 over data 23 cycles each, with 16 over data 42).
     """
     _, tabled, step, mask = addresses
     least = active_groups(m, mask, lanes_together(m, size))
@@ -82,24 +85,29 @@ def global_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, space: int,
     if space != SPACE_LOCAL:  # there, consecutive words of the lanes are in different banks
         data = max(data, bank_passes(m, sm, addresses, size, False, False))
     tags = tag_passes(m, sm, n, m[s.chip.l1_tag_banks])
-    return max(tags, data), data, max(tags + (tags >> 2), m[s.chip.replay] * data)
+    return max(tags, data), data, max(tags * TAG_PASS_QUARTER_CYCLES >> 2, m[s.chip.replay] * data)
 
 
 @core
 def load_passes(
     m: Any, code: Any, sm: s.SM, row: s.Instruction, addresses: Addresses, n: int, space: int
 ) -> tuple[int, int, int]:
-    """``global_passes`` of a load of the ``n`` lines in the scratch under the chip's rules."""
+    """Like ``global_passes``, under the chip's rules for the instruction's unit and space.
+
+    Args:
+        n: lines of the load, which are in the SM's scratch.
+    """
     texture = code[row.latency]
+    narrow = m[s.chip.l1_data_sectors] < m[s.chip.line_sectors]
     if by_rule(m, space, s.OP_LOAD, texture):
         passes = transaction_passes(m, addresses, n, code[row.extra] & s.FILTERED)
     elif texture:
         passes = 1
     else:
         passes, data, takes = global_passes(m, sm, addresses, code[row.access_bytes], space, n)
-        if m[s.chip.l1_data_sectors] >= m[s.chip.line_sectors]:
+        if not narrow:
             return passes, data, takes
-    if m[s.chip.l1_data_sectors] < m[s.chip.line_sectors]:
+    if narrow:
         passes = max(passes, narrow_passes(m, sm, n))
     return passes, passes, m[s.chip.replay] * passes
 
@@ -648,7 +656,7 @@ def commit_copies(m: Any, w: s.Warp, barrier: int, time: int) -> None:
 
 @core
 def complete_by(m: Any, sm: s.SM, answer: int) -> None:
-    """A write or an atomic of the SM is complete at ``answer``; the launch does not end before that."""
+    """A write or an atomic of the SM is complete at ``answer``; the launch ends at most its overlap before that."""
     m[sm.finish] = max(m[sm.finish], answer - m[s.chip.end_overlap])
     m[sm.written] = max(m[sm.written], answer)
 

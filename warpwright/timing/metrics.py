@@ -44,16 +44,20 @@ def _percent(part: float, whole: float) -> float:
     return 100.0 * part / whole if whole else 0.0
 
 
+def sms_by_slice(state: State, chip: Chip) -> Any:
+    """The number of SMs that have turned to each slice of L2, shape (slices,)."""
+    m, slices = state.words, chip.l2.l2_slice_count
+    area = state.areas["touched"]
+    turned = m[area : area + slices * int(m[s.chip.touched_words])].reshape(slices, -1)
+    return np.unpackbits(turned.view(np.uint8), axis=1).sum(axis=1)
+
+
 def end_fences(state: State, chip: Chip, whole: Chip | None = None) -> int:
     """Cycles of a launch's end in which the fences of its SMs pass the slice that most of them have turned to.
 
     Measured by ``bench.machine.launch_ends --stores --passes``.  ``whole``: as in :func:`launch_lookups`.
     """
-    m, slices = state.words, chip.l2.l2_slice_count
-    area = state.areas["touched"]
-    turned = m[area : area + slices * int(m[s.chip.touched_words])].reshape(slices, -1)
-    most = np.unpackbits(turned.view(np.uint8), axis=1).sum(axis=1).max()
-    sms = float(most) * (1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count)
+    sms = float(sms_by_slice(state, chip).max()) * (1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count)
     return round(sms * chip.launch.launch_end_fence_cycles)
 
 
@@ -71,13 +75,10 @@ def launch_lookups(
     code_bytes = (instructions or int(m[s.chip.instructions])) * chip.instruction_cache.instruction_bytes
     fetch_bytes = chip.instruction_cache.gpc_icache_fetch_bytes
     once = -(-code_bytes // fetch_bytes) * fetch_bytes / chip.l1.sector_bytes + chip.launch.launch_fetch_sectors_count
-    pairs_of = 1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count
+    pairs = float(sms_by_slice(state, chip).sum()) * (1.0 if whole is None else whole.sm.sm_count / chip.sm.sm_count)
     chip = whole or chip
     gpcs = len(chip.sm.gpc_sm_counts)
     across = once if partitions == 2 else 0.0
-    area = state.areas["touched"]
-    turned = m[area : area + l2.l2_slice_count * int(m[s.chip.touched_words])]
-    pairs = pairs_of * float(np.unpackbits(turned.view(np.uint8)).sum())
     idle = 1 - pairs / (chip.sm.sm_count * l2.l2_slice_count)
     fences = pairs * partitions + chip.launch.launch_fences_count * l2.l2_slice_count
     idle_fences = chip.launch.launch_idle_fences_count * l2.l2_slice_count * idle
