@@ -5,8 +5,8 @@ states, with the means that its authors used (a clock around a chain, bytes over
 ours and the error.  Throughputs come from two lengths of one kernel, so that the launch cancels out.  Latencies that
 several authors measured differently are compared with the range of what they published.
 
-Figures of Burtchell and Burtscher ("Characterizing CUDA and OpenMP Synchronization Primitives", IISWC 2024) are those of the results that they publish with their programs for an A100-PCIe-40GB: the slowest
-thread's, of ``int`` with stride 1 where there is a choice. Of their other operations (warp barriers, matches, integer sums), today's compiler makes other code than theirs did.
+Figures of Burtchell and Burtscher ("Characterizing CUDA and OpenMP Synchronization Primitives", IISWC 2024) are from the results that they published with their programs for an A100-PCIe-40GB: those of the slowest
+thread, with ``int`` and stride 1 where there is a choice. Their other operations (warp barriers, matches, integer sums) are omitted, because today's compiler generates different code for them.
 
 Not here: warp-level barriers of Zhang et al. (Table 4) and grid barriers (Table 8), whose machine code came from CUDA 10's
 cooperative groups and is not what today's compiler makes; binary and 4-bit tensor operations; GEMM through cuBLAS.
@@ -172,7 +172,7 @@ def slowdown(bench: Bench) -> float:
 
 
 def one_more(kernels: tuple[str, str], blocks: int, threads: int, rounds: int = 4) -> Callable[[Bench], float]:
-    """Cycles that one more operation costs the slowest thread: those of the second kernel less those of the first."""
+    """Cycles of one more operation in the slowest thread: the second kernel's minus the first's."""
 
     def measure(bench: Bench) -> float:
         taken = []

@@ -235,7 +235,7 @@ def test_l2_is_set_aside_by_whole_sixteenths() -> None:
 
 
 def test_a_negative_set_aside_is_no_lack_of_the_chip() -> None:
-    with pytest.raises(ValueError, match=r"set_aside\(-1\): the number of bytes is 0 to 31,457,280 on a100"):
+    with pytest.raises(ValueError, match=r"set_aside\(-1\): the number of bytes must be 0 to 31,457,280 on a100"):
         ww.GPU("a100").set_aside(-1)
 
 
@@ -249,8 +249,8 @@ def test_a_chip_before_8_0_has_no_set_aside() -> None:
     ("how", "says"),
     [
         ({"ratio": 1.5}, "hit_ratio=1.5: it is a share between 0 and 1"),
-        ({"size": -1}, "size_bytes=-1: a window has 0 to 134,217,728 bytes"),
-        ({"size": 1 << 40}, "size_bytes=1,099,511,627,776: a window has 0 to 134,217,728 bytes"),
+        ({"size": -1}, "size_bytes=-1 must be 0 to 134,217,728, the largest window"),
+        ({"size": 1 << 40}, "size_bytes=1,099,511,627,776 must be 0 to 134,217,728, the largest window"),
         ({"miss": ww.AccessProperty.PERSISTING}, "may be normal or streaming, not persisting"),
     ],
 )

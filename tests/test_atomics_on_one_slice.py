@@ -111,7 +111,7 @@ def test_neighbouring_lines_share_the_limit_of_their_slice() -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
 def test_the_what_if_saves_what_two_slices_save(chip: str) -> None:
-    """Each atomic also takes the read port of its slice and the way between the partitions, which limited the faster atomics."""
+    """Each atomic also takes the read port of its slice and the link between the partitions, which would limit faster atomics."""
     base = program(ww.GPU(chip, timing="full"), 0)
     ranking = ranked(lambda gpu: program(gpu, 0), base)
     saved = {relief.what_if.change: relief.what_if.saved(0) for relief in ranking.reliefs}

@@ -290,7 +290,7 @@ def barrier_findings(chip: str, kernel: str, check: str = "all") -> list[ww.Find
 @pytest.mark.ci
 @pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
 def test_a_barrier_that_is_initialised_again_ends_as_a_deadlock(chip: str) -> None:
-    """On v100 threads wait in two copies of a loop that reads a clock, of which the second ends the threads and both call one function."""
+    """On v100, threads wait in two copies of a loop that reads a clock; both call one function, and the second ends the threads."""
     findings = barrier_findings(chip, "while_others_wait", "synccheck")
     assert any("deadlock in kernel while_others_wait" in finding.title for finding in findings)
 

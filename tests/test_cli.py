@@ -111,7 +111,10 @@ def test_a_chip_does_not_replace_the_gpus_of_a_machine_that_the_program_makes(tm
     )
     code, _, err = call("run", "--gpu", "v100", "--timing", "off", str(path))
     assert code == 0
-    assert err == "note: the program makes the machine p100x2-pcie, whose GPUs --gpu does not replace; --system does\n"
+    assert (
+        err
+        == "note: the program makes the machine p100x2-pcie, whose GPUs --gpu does not replace; --system replaces the machine\n"
+    )
     code, out, _ = call("compare", "p100", "v100", "--", str(path))
     assert code == 1
     assert "v100 does not run it: the program chose other chips for its launches (p100)" in out

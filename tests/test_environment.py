@@ -1,4 +1,4 @@
-"""Variables ``WARPWRIGHT_…`` whose values are not valid are refused wherever they are used; ``test_mig.py`` has those of unmodified programs."""
+"""Invalid values of the variables ``WARPWRIGHT_…`` are refused wherever they are used; ``test_mig.py`` tests unmodified programs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_processor_that_llvm_does_not_know_is_refused(tmp_path: Path, monkeypa
 
 
 def test_a_program_of_ones_own_is_told_which_variable_is_wrong(tmp_path: Path) -> None:
-    """LLVM ended the process."""
+    """LLVM itself would end the process."""
     program = """
 import numpy as np
 import warpwright as ww

@@ -1,4 +1,4 @@
-"""Unused ranges of a device's memory: where an allocation finds room, and what it leaves."""
+"""Unused ranges of a device's memory: where an allocation is placed, and what remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ports for stores that SMs share on their way to L2 (bench.machine.group_shares)."""
+"""The store ports that SMs share on their way to L2 (bench.machine.group_shares)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shares() -> Shares:
 
 
 def rate(shares: Shares, monkeypatch: pytest.MonkeyPatch, kernel: str, sms: list[int]) -> float:
-    """Sectors per cycle of these SMs alone."""
+    """Sectors per cycle if only these SMs store."""
     monkeypatch.setattr(group_shares, "TURNS", TURNS)
     return float(KERNELS[kernel] * 32 * TURNS * len(sms) / shares.launch(kernel, sms)[:, -1].max())
 

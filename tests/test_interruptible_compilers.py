@@ -1,4 +1,4 @@
-"""Ctrl-C and time limits interrupt compiler libraries, which are asked to give up."""
+"""Ctrl-C and time limits interrupt compiler libraries, which are asked to stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_result_and_the_errors_of_the_call_are_its_own() -> None:
 
 
 def test_ctrl_c_interrupts_a_call_that_python_cannot() -> None:
-    """The call is in the library until it is asked whether to give up; the main thread has the interrupt before."""
+    """The call stays in the library until it is asked to stop; the main thread is interrupted before that."""
     asked = threading.Event()
 
     def works(gives_up: object) -> None:

@@ -23,7 +23,7 @@ class Slot(Unit, align=4):
 
 
 def test_a_field_is_declared_once() -> None:
-    with pytest.raises(UnitError, match=r"Twice\.place: the unit has declared a field of this name"):
+    with pytest.raises(UnitError, match=r"Twice\.place: the unit already declares a field of this name"):
 
         class Twice(Unit):
             place = word("", "of something")
@@ -67,12 +67,12 @@ def test_bases_declare_no_field_twice() -> None:
     class Other(Unit):
         head = word("", "of something else")
 
-    with pytest.raises(UnitError, match=r"Twice\.head: the unit has declared a field of this name"):
+    with pytest.raises(UnitError, match=r"Twice\.head: the unit already declares a field of this name"):
 
         class Twice(Front, Other):
             pass
 
-    with pytest.raises(UnitError, match=r"Again\.head: the unit has declared a field of this name"):
+    with pytest.raises(UnitError, match=r"Again\.head: the unit already declares a field of this name"):
 
         class Again(Front):
             head = word("", "of something else")

@@ -15,7 +15,7 @@ from warpwright.toolchain import compile_source
 ROOT = Path(__file__).parents[1]
 ONE_WARP = (1, 32)
 LEFT_ALONE = ("all differ", "random")
-"""Arguments with which a warp's first lane may return alone on the card."""
+"""Arguments with which a warp's first lane may return alone on a card."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def model_rows() -> list[dict[str, Any]]:
 
 
 def card_cycles() -> dict[tuple[str, str], float]:
-    """By kernel and arguments, of one warp."""
+    """Cycles of one warp, by kernel and arguments."""
     rows = json.loads((ROOT / "bench/data/h200/recursion.json").read_text())["rows"]
     return {(r["kernel"], r["arguments"]): r["median"] for r in rows if (r["blocks"], r["threads"]) == ONE_WARP}
 
@@ -37,7 +37,7 @@ def card_cycles() -> dict[tuple[str, str], float]:
 def test_each_level_of_a_recursion_takes_the_cards_cycles(
     kernel: str, tolerance: float, model_rows: list[dict[str, Any]]
 ) -> None:
-    """Of ``stacked_calls``, accesses to the stack that conflict are 3 to 4 % too fast."""
+    """``stacked_calls`` is 3 to 4 % too fast, because of conflicting accesses to the stack."""
     card = card_cycles()
     compared = [row for row in model_rows if row["kernel"] == kernel and row["arguments"] not in LEFT_ALONE]
     assert len(compared) >= 10
@@ -46,7 +46,7 @@ def test_each_level_of_a_recursion_takes_the_cards_cycles(
 
 
 def test_a_call_that_calls_nothing_pays_for_no_restored_register(model_rows: list[dict[str, Any]]) -> None:
-    """The register of its BSYNC was set by its own BSSY."""
+    """A BSYNC whose register was set by its own BSSY takes no longer."""
     of = {(row["kernel"], row["arguments"]): row["median"] for row in model_rows}
     assert of["fibonacci_calls", "all 0"] == of["fibonacci_calls", "all 1"] == 181
     assert of["chain_calls", "all 2"] - of["chain_calls", "all 1"] == 225

@@ -133,7 +133,7 @@ def test_skipped_steps_leave_what_all_steps_do(chip: str, name: str, monkeypatch
 @pytest.mark.ci
 @pytest.mark.parametrize("places", [1, 3])
 def test_steps_are_skipped_whose_times_are_corrected(places: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If timed steps had done more work than untimed ones, those would be corrected, here one of each ``places``."""
+    """As if timed steps had done more work than untimed ones, whose times are then corrected: here one in ``places``."""
     found = step_sampling.pattern_of
 
     def made(ends: Sequence[int], work: Sequence[int]) -> step_sampling.Pattern | None:
@@ -156,7 +156,7 @@ def test_steps_are_skipped_whose_times_are_corrected(places: int, monkeypatch: p
 
 @pytest.mark.ci
 def test_polls_are_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Warps execute half as many instructions again while they poll, but only in the timed steps."""
+    """Polls add half as many instructions again, but only in the timed steps."""
     run, *_ = launch("v100", "meets_often", True, monkeypatch, 2, 32)
     full, *_ = launch("v100", "meets_often", False, monkeypatch, 2, 32, timing="full")
     assert run.sampling is not None

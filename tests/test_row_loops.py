@@ -25,7 +25,7 @@ def cycles(chosen: dict[str, tuple[int, ...]]) -> dict[Case, tuple[float, float]
 
 
 def test_passes_over_tags_are_closer_than_passes_over_data() -> None:
-    """One warp, eight loads that hit: 8 and 12 passes over tags with 1 and 2 over data, and 32 over data."""
+    """One warp, eight loads that hit: 8 and 12 passes over tags with 1 and 2 over data; and 32 over data."""
     of = cycles({"counts": (8,), "pitches": (4100, 3000, 4096), "warps": (1,)})
     for pitch, tolerance in ((4100, 0.15), (3000, 0.2), (4096, 0.03)):
         card, model = of["l1", 8, pitch, 1]
@@ -33,7 +33,7 @@ def test_passes_over_tags_are_closer_than_passes_over_data() -> None:
 
 
 def test_lines_that_come_apart_need_passes_of_their_own() -> None:
-    """Loads with 16 passes of 32 lines, of which half wait, take 20 cycles of the SM each instead of 16.5; where each line has its own pass anyway, 32 in both cases."""
+    """Loads of 32 lines in 16 passes, half of which wait, take 20 cycles of the SM each instead of 16.5; if each line has its own pass anyway, 32 in both cases."""
     of = cycles({"counts": (4,), "pitches": (8000, 4096), "warps": (8, 16)})
     for warps in (8, 16):
         card, model = of["l2", 4, 8000, warps]

@@ -70,7 +70,7 @@ def test_printf_on_other_architectures(chip: str, capsys: pytest.CaptureFixture[
 def test_separately_compiled_code_prints_and_reads_variables(
     chip: str, engine: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Such code names addresses in its instructions; those of sm_60 hold 32 bits at bit 20, and call by an address of the whole program."""
+    """Such code has addresses in its instructions: on sm_60, 32 bits at bit 20, and calls use addresses of the whole program."""
     source = r"""
 __device__ int table[3] = {4, 5, 6};
 extern "C" __global__ void greet(const int *x) { printf("%d: %d\n", threadIdx.x, table[x[threadIdx.x]]); }

@@ -171,7 +171,7 @@ def test_a_client_that_has_failed_can_do_nothing_any_more() -> None:
                 call(client)
     with pytest.raises(
         ClientFailedError,
-        match=r"client\(\): a fault of one client has ended all of this card; make a new SharedGPU. Client 0: out-of-bounds",
+        match=r"client\(\): a fault of one client has ended all clients of this card; make a new SharedGPU. Client 0: out-of-bounds",
     ):
         card.client()
 

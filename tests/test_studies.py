@@ -173,7 +173,7 @@ def test_a_tile_of_cuda_10_takes_the_time_of_a_fence_before_volta() -> None:
 
 
 def test_a_coalesced_groups_barrier_on_v100_has_six_instructions_if_linked_separately_and_four_otherwise() -> None:
-    """With the installed assembler; those of CUDA 11.2 to 12.9 agree."""
+    """With the installed assembler; CUDA 11.2 to 12.9 give the same."""
     assembler = find_assembler()
     if assembler is None:
         pytest.skip("the wheel nvidia-cuda-nvcc-cu12 with ptxas is not installed")

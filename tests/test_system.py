@@ -253,12 +253,20 @@ def test_mistakes_with_a_systems_gpus_are_named() -> None:
     kernels = [gpu.compile(SOURCE)["read_lines"][GRID, BLOCK] for gpu in (*node.gpus, ww.GPU("p100", timing="off"))]
     for call, kind, said in (
         (lambda: node.enable_peer_access(0, 0), ww.ArgumentError, "a GPU always has access to its own memory"),
-        (lambda: node.enable_peer_access(2, 2), IndexError, "p100x2-nvlink has no GPU 2: they are 0 to 1"),
-        (lambda: node.disable_peer_access(0, 1), ww.ArgumentError, "GPU 0 has no access to the memory of GPU 1"),
-        (lambda: node.relay(0, 2), IndexError, "p100x2-nvlink has no GPU 2: they are 0 to 1"),
+        (lambda: node.enable_peer_access(2, 2), IndexError, "p100x2-nvlink has no GPU 2: its GPUs are 0 to 1"),
+        (
+            lambda: node.disable_peer_access(0, 1),
+            ww.ArgumentError,
+            r"^disable_peer_access\(0, 1\): GPU 0 has no access to the memory of GPU 1$",
+        ),
+        (lambda: node.relay(0, 2), IndexError, "p100x2-nvlink has no GPU 2: its GPUs are 0 to 1"),
         (lambda: node.launch(), ww.ArgumentError, r"launch\(\) takes at least one pair"),
         (lambda: node.launch(kernels[0]), ww.ArgumentError, r"takes pairs \(.*\), not Launcher"),  # type: ignore[arg-type]
-        (lambda: node.launch((kernels[2], [])), ww.ArgumentError, "read_lines is not of a GPU of this machine"),
+        (
+            lambda: node.launch((kernels[2], [])),
+            ww.ArgumentError,
+            "read_lines does not belong to a GPU of this machine",
+        ),
     ):
         with pytest.raises(kind, match=said):
             call()
@@ -296,7 +304,7 @@ def test_systems_compute_and_refuse_what_the_topology_refuses() -> None:
     assert not node.can_access(0, 5)
     with pytest.raises(ww.UnsupportedError, match="GPU 0 of dgx-1 cannot access the memory of GPU 5"):
         node.enable_peer_access(0, 5)
-    with pytest.raises(IndexError, match="dgx-1 has no GPU 8: they are 0 to 7"):
+    with pytest.raises(IndexError, match="dgx-1 has no GPU 8: its GPUs are 0 to 7"):
         node.route(0, 8)
 
 

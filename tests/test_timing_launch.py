@@ -37,7 +37,7 @@ def test_a_first_block_runs_its_first_instruction_after_a_start() -> None:
 
 
 def ends(chip: Chip, grid: int) -> int:
-    """Cycles beyond those of the longest active SM, of blocks that store a word to the same line and end."""
+    """Cycles beyond those of the SM that is active longest, for blocks that store a word to the same line and end."""
     kernel = Synthetic().add("STG", reads=[0, 1], access=Access("global", 4), kind="store", stall=2).exit()
     result = run(kernel, lambda b, w: [(0, [gather([device(0)] * 32)])], grid=grid, block=32, chip=chip)
     return int(result.cycles - result.sm["active_cycles"].max())
@@ -71,7 +71,7 @@ def test_last_bulk_stores_complete_during_a_launch_s_end_too() -> None:
 
 
 def test_the_fences_of_all_sms_pass_a_slice_one_by_one_at_a_launch_s_end() -> None:
-    """The same: with 132 SMs that have turned to all slices, a launch's end takes 300 cycles longer."""
+    """The same: if 132 SMs have accessed all slices, a launch's end takes 300 cycles longer."""
     alone = load_chip("h200", launch_end_fence_cycles=0.0)
     assert ends(load_chip("h200"), 132) - ends(alone, 132) == round(132 * LAUNCH.launch_end_fence_cycles)
     assert ends(load_chip("h200"), 1) - ends(alone, 1) == round(LAUNCH.launch_end_fence_cycles)

@@ -197,7 +197,9 @@ class GPU:
         whole_number("set_aside(size_bytes)", size_bytes)
         most = self.chip.l2.l2_set_aside_max_kib << 10
         if size_bytes < 0:
-            raise ValueError(f"set_aside({size_bytes:,}): the number of bytes is 0 to {most:,} on {self.chip.name}")
+            raise ValueError(
+                f"set_aside({size_bytes:,}): the number of bytes must be 0 to {most:,} on {self.chip.name}"
+            )
         if size_bytes > most:
             raise UnsupportedError(
                 f"set_aside({size_bytes:,}): {self.chip.name} can set aside at most {most:,} bytes of L2"
@@ -509,7 +511,8 @@ class GPU:
         Args:
             texels: their number, or an array whose memory they share.
             dtype: type of a channel; by default that of the array, or float32.
-            order, normalized: as for :meth:`image`.
+            order: as for :meth:`image`.
+            normalized: as for :meth:`image`.
 
         Raises:
             ArgumentError: no image has such elements, or the array holds no texel.

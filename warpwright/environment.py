@@ -1,6 +1,6 @@
-"""Values of the environment's variables ``WARPWRIGHT_…``: read, or refused with the variable's name and what it takes.
+"""Values of the environment variables ``WARPWRIGHT_…``: read, or refused with the variable's name and its valid values.
 
-Variables are checked before a program starts (``driver/settings.py``), and where their values are used; an empty variable counts as unset.
+Variables are checked before a program starts (``driver/settings.py``) and where they are used. An empty variable counts as unset.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ Value = TypeVar("Value")
 
 
 class SettingError(WarpwrightError, ValueError):
-    """A variable of the environment has an invalid value; the message names the variable and what it takes."""
+    """An environment variable has an invalid value; the message names the variable and its valid values."""
 
 
 def setting(name: str, meaning: Callable[[str], Value], default: Value) -> Value:
     """The value of ``WARPWRIGHT_<name>``.
 
     Args:
-        meaning: makes the value of the text; raises ``ValueError`` or a ``WarpwrightError`` for an invalid one.
+        meaning: converts the text to the value; raises ``ValueError`` or a ``WarpwrightError`` if it is invalid.
         default: the value if the variable is unset or empty.
 
     Raises:
@@ -40,7 +40,7 @@ def setting(name: str, meaning: Callable[[str], Value], default: Value) -> Value
 
 
 def whole_number(text: str) -> int:
-    """A positive whole number, in decimal digits alone."""
+    """A positive whole number, written in decimal digits only."""
     if not (text.isascii() and text.isdecimal() and int(text)):
         raise ValueError("use a positive whole number")
     return int(text)
@@ -62,12 +62,12 @@ def positive_number(text: str, unit: str) -> float:
 
 
 def flag(text: str) -> bool:
-    """Whether something is on: 0 or 1."""
+    """A switch: 0 or 1."""
     return one_of(text, ("0", "1")) == "1"
 
 
 def one_of(text: str, known: Sequence[str]) -> str:
-    """One of some words."""
+    """One of the words in ``known``."""
     if text not in known:
         raise ValueError(f"use {' or '.join(known)}")
     return text

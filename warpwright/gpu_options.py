@@ -1,4 +1,4 @@
-"""What a GPU can be made with: its chip, timing, caches, engine and policies, and which of them exclude each other."""
+"""Options of a GPU: its chip, timing, caches, engine and policies, and which of them exclude each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules, kernels and launchers: ``module[name]``, ``kernel[grid, block]`` and the launch that it is called for."""
+"""Modules, kernels and launchers: ``module[name]``, ``kernel[grid, block]`` and the launch."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class System:
         return self.route(first, second) is not None
 
     def enable_peer_access(self, first: int, second: int) -> None:
-        """Let kernels of the first GPU use arrays of the second one, and what is allocated there later.
+        """Let kernels of the first GPU use arrays of the second one, including later allocations.
 
         Raises:
             UnsupportedError: the machine has no such route, as ``cudaErrorPeerAccessUnsupported``.
@@ -93,12 +93,14 @@ class System:
         """Undo :meth:`enable_peer_access`: a later access of the first GPU's kernels is a fault.
 
         Raises:
-            ArgumentError: it is not enabled, as ``cudaErrorPeerAccessNotEnabled``.
+            ArgumentError: the access is not enabled, as ``cudaErrorPeerAccessNotEnabled``.
             IndexError: there is no such GPU.
         """
         self._check(first, second)
         if (first, second) not in self._open:
-            raise ArgumentError(f"GPU {first} has no access to the memory of GPU {second} that could be disabled")
+            raise ArgumentError(
+                f"disable_peer_access({first}, {second}): GPU {first} has no access to the memory of GPU {second}"
+            )
         self._open.remove((first, second))
         self.gpus[second].memory.close_to(self.gpus[first].memory)
 
@@ -113,10 +115,10 @@ class System:
             The runs, in the order of the launches; arrays of the host have their results.
 
         Raises:
-            ArgumentError: no launches, launches that are not pairs, kernels of other GPUs, or arguments that do not fit a kernel's parameters.
+            ArgumentError: there are no launches, a launch is not such a pair, a kernel belongs to no GPU of this machine, or arguments do not fit a kernel's parameters.
             UnsupportedError: two launches on one GPU, a kernel that cannot run beside others, or GPUs of a cooperative launch that peer access does not join.
             LaunchError: a cooperative grid does not fit its chip, or kernels, grids or blocks of a cooperative launch differ.
-            ExecutionError: a fault, a trap or a deadlock; the launches that are left are given up.
+            ExecutionError: a fault, a trap or a deadlock; the remaining launches are abandoned.
         """
         from warpwright.device_launches import DeviceMember, launch_on_devices
         from warpwright.engine.arguments import pack
@@ -195,7 +197,7 @@ class System:
         return route(self.machine, first, second)
 
     def relay(self, first: int, second: int) -> tuple[tuple[int, ...], float]:
-        """The GPUs of the widest of the shortest ways over NVLink, ends included, and its copies' GB/s; empty without a way.
+        """The GPUs along the widest of the shortest paths over NVLink, ends included, and the GB/s of a copy over it; empty if there is no path.
 
         Raises:
             IndexError: there is no such GPU.
@@ -211,14 +213,14 @@ class System:
         """Whether the machine has GPUs of these numbers; raises IndexError for one that it lacks."""
         for ordinal in ordinals:
             if not 0 <= ordinal < len(self.gpus):
-                raise IndexError(f"{self.machine.name} has no GPU {ordinal}: they are 0 to {len(self.gpus) - 1}")
+                raise IndexError(f"{self.machine.name} has no GPU {ordinal}: its GPUs are 0 to {len(self.gpus) - 1}")
         return True
 
     def _number_of(self, launch: object) -> int:
         """The number of a launch's GPU.
 
         Raises:
-            ArgumentError: it is not a launch, or of a GPU that is not the machine's.
+            ArgumentError: it is not a launch, or its kernel belongs to no GPU of this machine.
         """
         from warpwright.kernel import Launcher
 
@@ -232,7 +234,7 @@ class System:
         number = next((n for n, gpu in enumerate(self.gpus) if gpu is launcher.kernel.gpu), None)
         if number is None:
             raise ArgumentError(
-                f"kernel {launcher.kernel.name} is not of a GPU of this machine: compile it with gpus[i].compile()"
+                f"kernel {launcher.kernel.name} does not belong to a GPU of this machine; compile it with gpus[i].compile()"
             )
         return number
 

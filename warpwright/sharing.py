@@ -183,11 +183,12 @@ class SharedGPU:
         """A further client.
 
         Args:
-            memory_kib: of the card's memory; all that is free by default.
+            active_thread_percentage: of the chip's SMs, rounded up to whole TPCs; other values than 100 need ``mode='mps'``.
+            memory_kib: the client's share of the card's memory, in KiB; by default all that is free.
 
         Raises:
-            ArgumentError: no percentage above 0 and up to 100, or one below 100 without MPS; no valid size.
-            UnsupportedError: there are as many as can be.
+            ArgumentError: the percentage is not above 0 and at most 100, or is below 100 without MPS; or the size is not valid.
+            UnsupportedError: the card has the maximum number of clients.
             ClientFailedError: under MPS, a client has faulted.
         """
         if self.mode == "mps":
@@ -195,7 +196,7 @@ class SharedGPU:
             failed = next((one for one, failure in failures if not isinstance(failure, ClientFailedError)), None)
             if failed is not None:
                 raise ClientFailedError(
-                    f"client(): a fault of one client has ended all of this card; make a new SharedGPU. Client {failed.number}: {failed.failure}"
+                    f"client(): a fault of one client has ended all clients of this card; make a new SharedGPU. Client {failed.number}: {failed.failure}"
                 )
         sms = sms_of_percentage(self.chip.sm.sm_count, active_thread_percentage)
         if self.mode != "mps" and active_thread_percentage != 100:

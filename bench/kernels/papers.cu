@@ -232,7 +232,7 @@ extern "C" __global__ void rate_l1(const uint4 *data, uint4 *out, int rounds) {
     if ((s.x ^ s.y ^ s.z ^ s.w) == 12345u) out[threadIdx.x] = s;
 }
 
-// --- synchronisation (Burtchell and Burtscher): what one more operation of each thread costs, from kernels with and without it ---
+// --- synchronisation (Burtchell and Burtscher): the cost of one more operation per thread, from kernels with and without it ---
 #define PER_ROUND 16
 #define TIMED(NAME, BEFORE, WORK, AFTER)                                                                 \
     extern "C" __global__ void NAME(long long *cycles, int *out, int *other, int rounds) {               \

@@ -28,7 +28,7 @@ template <bool AROUND> __device__ __forceinline__ u32 columns_of(u32* arrived, c
     return last;
 }
 
-// out, two words per block: its cycles where L2 lacks the data, and where it has them, of loads past L1.
+// out, two words per block: cycles of loads that bypass L1, without and with the data in L2.
 extern "C" __global__ void columns(u32* out, u32* arrived, const char* data, u32 rows, u32 pitch, u32 apart, u32 target) {
     const char* from = data + blockIdx.x * apart;
     u32 cold = columns_of<false>(arrived, from, rows, pitch, target - gridDim.x);
@@ -38,7 +38,7 @@ extern "C" __global__ void columns(u32* out, u32* arrived, const char* data, u32
     out[2 * blockIdx.x + 1] = warm;
 }
 
-// Reads other memory, so that nothing else is left in L2.
+// Reads other memory to evict everything else from L2.
 extern "C" __global__ void sweep(const uint4* other, u32 count, u32* out) {
     u32 sum = 0;
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) sum += other[i].x;

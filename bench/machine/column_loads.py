@@ -1,4 +1,4 @@
-"""Loads of columns by all SMs: cycles if 1, 4 or 8 SMs request each sector of a line at about the same time, which L2 has or DRAM must bring.
+"""Loads of columns by all SMs: cycles if 1, 4 or 8 SMs request each sector of a line, from L2 or DRAM, at about the same time.
 
 ``python -m bench.machine.column_loads --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
 """
@@ -24,7 +24,7 @@ REPEATS = 5
 
 
 def measure(device: Device, cubin: bytes) -> list[dict[str, Any]]:
-    """Cycles of the mean and the slowest block, of the median launch of ``REPEATS``."""
+    """Cycles of the mean and of the slowest block, in the median of ``REPEATS`` launches."""
     module = device.load(cubin)
     repeats = 1 if device.kind == "model" else REPEATS
     data = device.alloc(ROWS * max(pitch for pitch, _ in CASES) + MIB)
@@ -39,7 +39,7 @@ def measure(device: Device, cubin: bytes) -> list[dict[str, Any]]:
             for threads in THREADS:
                 found = []
                 for _ in range(repeats):
-                    if device.kind != "model":  # whose launches begin with empty caches
+                    if device.kind != "model":  # the model's launches begin with empty caches
                         module.launch("sweep", 1056, 256, [other, np.uint32(SWEPT_MIB * MIB >> 4), out])
                     begun += 2 * blocks
                     numbers = (np.uint32(value) for value in (ROWS, pitch, apart, begun))

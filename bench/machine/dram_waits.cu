@@ -1,8 +1,8 @@
-// How long loads of DRAM wait: single ones in time, with few in flight, and those of long streams by all SMs.
+// How long loads wait for DRAM: single loads over time, with few in flight, and those of long streams by all SMs.
 #include "memory_kernels.cuh"
 
 // One warp loads `count` times, each time a word of one line per lane, and waits for all of them.  The line of a lane is (random & keep) | value.
-// out: for each load, the cycle at which it issues and the cycles until all its lanes have their words; then the nanoseconds and cycles of the beginning and of the end.
+// out: for each load, the cycle at which it issues and the cycles until all its lanes have their words; then nanoseconds and cycles at the beginning and at the end.
 extern "C" __global__ void loads(u32* out, const char* data, u32 keep, u32 value, u32 lanes, u32 count, u32 seed) {
     u32 sum = 0;
     u64 begin_ns = wall_ns();
@@ -34,9 +34,9 @@ extern "C" __global__ void loads(u32* out, const char* data, u32 keep, u32 value
 #define RANDOM_CHUNKS 2
 #define OWN_REGIONS 3
 
-// Every thread of the grid loads 16 bytes per iteration, a warp a piece of 512 bytes: the grid side by side; each warp at random; each block side by side at a random place; or each block
-// in a region of its own.  pieces + 1 pieces, a power of two.
-// out: for each warp, its SM and the cycle at the beginning and after every so many iterations, CHECKS times.
+// Every thread of the grid loads 16 bytes per iteration, so a warp loads a piece of 512 bytes: the whole grid adjacent pieces; each warp at random; each block adjacent pieces at a random place; or
+// each block in its own region.  There are pieces + 1 pieces, a power of two.
+// out: for each warp, its SM, and the cycle at the beginning and after each of CHECKS groups of iterations.
 extern "C" __global__ void stream(u32* out, const uint4* data, u32 pieces, u32 every, u32 order, u32 seed) {
     u32 in_block = blockDim.x >> 5, warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5, warps = gridDim.x * in_block, sum = 0;
     u32* mine = out + warp * (CHECKS + 2);
@@ -62,7 +62,7 @@ extern "C" __global__ void stream(u32* out, const uint4* data, u32 pieces, u32 e
     if (sum == 0x9e3779b9u) mine[0] = sum;
 }
 
-// Reads memory, so that L2 holds it and nothing else.
+// Reads memory, so that L2 holds nothing else.
 extern "C" __global__ void sweep(u32* out, const uint4* other, u32 words) {
     u32 sum = 0;
     for (u32 i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x) sum ^= other[i].x;

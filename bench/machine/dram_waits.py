@@ -1,4 +1,4 @@
-"""How long loads of DRAM wait: single ones with few in flight, which show refreshes, and long streams by all SMs, which show whether they become slower and whether SMs differ.
+"""How long loads wait for DRAM: single loads with few in flight, which show refreshes, and long streams by all SMs, which show drift over time and between SMs.
 
 ``python -m bench.machine.dram_waits --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
 """
@@ -18,7 +18,7 @@ DATA_MIB, OTHER_MIB = 2048, 256
 LINE_BYTES, PIECE_BYTES = 128, 512
 LINES = DATA_MIB * MIB // LINE_BYTES
 BLOCK_LINES = 128
-"""Of 16 KiB, which are in one bank of every channel in the model."""
+"""Lines per 16 KiB, which are in one bank of every channel in the model."""
 ANY = LINES - 1
 BANK = ANY & ~(15 * BLOCK_LINES)
 """Lines whose blocks of 16 KiB are a multiple of 16 apart."""
@@ -26,11 +26,11 @@ PATTERNS = {
     "any line": (ANY, 0, 1), "bank 0": (BANK, 0, 1), "bank 5": (BANK, 5 * BLOCK_LINES, 1), "same 256 KiB offset": (ANY & ~(16 * BLOCK_LINES - 1), 77, 1),
     "4 lanes, any line": (ANY, 0, 4), "4 lanes, bank 0": (BANK, 0, 4), "32 lanes, any line": (ANY, 0, 32), "32 lanes, bank 0": (BANK, 0, 32),
 }  # fmt: skip
-"""Bits of a line's number that are random, the others, and lanes that load."""
+"""Random bits of a line's number, its other bits, and the number of lanes that load."""
 LOADS, MODEL_LOADS = 32768, 1024
 CHECKS = 32
 ORDERS = ("in order", "random pieces", "random chunks", "own regions")
-"""Where the warps of a stream load; a chunk is what a block loads at once."""
+"""Where the warps of a stream load. A chunk is what a block loads at once."""
 STREAMS = tuple((blocks, threads, order) for blocks, threads in ((264, 1024), (132, 1024), (132, 512), (132, 256), (66, 1024)) for order in range(4))  # fmt: skip
 """Blocks, threads, order."""
 EVERY, MODEL_EVERY = (2, 2, 30, 30), (2,)
@@ -45,7 +45,7 @@ def _empty(device: Device, module: Any, out: Buffer, other: Buffer) -> None:
 
 
 def single(device: Device, module: Any, data: Buffer, other: Buffer, count: int) -> list[dict[str, Any]]:
-    """Loads one after the other, by where their lines are: percentiles and mean of their cycles."""
+    """Successive loads, by the places of their lines: percentiles and mean of their cycles."""
     rows: list[dict[str, Any]] = []
     out = device.upload(np.zeros(2 * count + 6, np.uint32))
     for number, (name, (keep, value, lanes)) in enumerate(PATTERNS.items()):

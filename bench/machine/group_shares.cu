@@ -1,11 +1,11 @@
-// Loads and stores by chosen SMs at once: how far each SM is at a time, with one block of 1,024 threads on each SM.
+// Simultaneous loads and stores by chosen SMs, with one block of 1,024 threads on each SM: the progress of each SM over time.
 #include "memory_kernels.cuh"
 
 enum Kind { WHOLE, HALF, SPAN, SCATTER, READ, GATHER, SAME };
 constexpr int MARKS = 8;
 
-// Each block makes the turns that `turns_of` has for its SM, of one store or two loads per thread; last: size of the memory in bytes, a power of two, minus 1.
-// out, MARKS + 3 words per block: its SM, the cycle at which it begins, MARKS cycles at which its first warp has done another eighth of its turns, the end of all its warps.
+// Each block executes the number of turns that `turns_of` gives for its SM, with one store or two loads per thread each; last: size of the memory in bytes, a power of two, minus 1.
+// out, MARKS + 3 words per block: its SM, the cycle at which it begins, the MARKS cycles at which its first warp has done each eighth of its turns, the end of all its warps.
 template <int KIND> __device__ __forceinline__ void shares_of(u64* out, u32* arrived, char* data, const u32* turns_of, u32 last, u32 target) {
     u32 sm;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
@@ -52,7 +52,7 @@ template <int KIND> __device__ __forceinline__ void shares_of(u64* out, u32* arr
     out[2 + MARKS] = clock64();
 }
 
-// The SM of each block, to find which SMs clusters have in common.
+// The SM of each block, to find out which SMs share clusters.
 extern "C" __global__ void places(u64* out) {
     u32 sm;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));

@@ -1,9 +1,9 @@
-"""How groups of SMs share the way to L2: which SMs have a group in common, and how fast one SM, a group, a GPC and all of them load and store.
+"""How groups of SMs share the path to L2: which SMs form a group, and how fast one SM, a group, a GPC and the whole chip load and store.
 
 ``python -m bench.machine.group_shares --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card.
 
-An H200 serves groups of SMs in turn when L2 is saturated (``bench.machine.sm_shares``).  A launch in which one TPC has nothing to do shows its group: its other SMs
-are faster.  SMs that ever belong to one cluster belong to one GPC.
+An H200 serves groups of SMs in turn when L2 is saturated (``bench.machine.sm_shares``).  A launch in which one TPC is idle shows its group: the group's other SMs
+are faster.  SMs of a cluster belong to the same GPC.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KERNELS = {"whole": 16, "half": 16, "span": 32, "scatter": 32, "read": 32, "gath
 TURNS = 64
 REPEATS = 3
 FASTER = 0.9
-"""A group's other SMs take less than this part of their time if a TPC of it is idle."""
+"""While a TPC is idle, the other SMs of its group take less than this share of their usual time."""
 
 
 class Shares:
@@ -41,7 +41,7 @@ class Shares:
         self.begun = 0
 
     def launch(self, kernel: str, sms: list[int]) -> np.ndarray:
-        """Cycles after its beginning at which each of ``sms`` has done another eighth of its turns, and at which its warps have ended: (sms, MARKS + 1)."""
+        """Cycles from its beginning until each of ``sms`` has done each eighth of its turns, and until its warps have ended: (sms, MARKS + 1)."""
         turns = np.zeros(self.sm_count, np.uint32)
         turns[sms] = TURNS
         self.turns.write(turns)
@@ -54,7 +54,7 @@ class Shares:
         return by_sm[sms]
 
     def median(self, kernel: str, sms: list[int]) -> np.ndarray:
-        """The launch of ``REPEATS`` whose mean end is the median."""
+        """Of ``REPEATS`` launches, the one whose mean end is the median."""
         found = [self.launch(kernel, sms) for _ in range(REPEATS)]
         return sorted(found, key=lambda one: float(one[:, -1].mean()))[REPEATS // 2]
 
@@ -72,7 +72,7 @@ class Shares:
         return [[sm for sm in range(self.sm_count) if owner[sm] == one] for one in sorted(set(owner))]
 
     def groups(self) -> tuple[list[list[int]], list[dict[str, Any]]]:
-        """The SMs of each group, and how long every SM takes for loads of random words when each TPC in turn is idle."""
+        """The SMs of each group, and the time of every SM for loads of random words while each TPC in turn is idle."""
         everyone = list(range(self.sm_count))
         base = self.median("gather", everyone)[:, -1]
         owner, rows = everyone[:], []

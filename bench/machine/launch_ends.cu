@@ -39,7 +39,7 @@ extern "C" __global__ void launch_ends(u32* out, u32* data, u32 lines, u32 cycle
     out[4] = u32(begin_ns), out[5] = u32(begin_ns >> 32), out[6] = u32(end_ns), out[7] = u32(end_ns >> 32);
 }
 
-// Blocks that store lines for `early` cycles, wait until `cycles` are over, and whose first `last` threads then store to a line each; these lines are their own.
+// Blocks that store lines for `early` cycles and wait until `cycles` are over; then the first `last` threads store to one line each.  Every line belongs to one block.
 extern "C" __global__ void last_stores(u32* data, u32 lines, u32 cycles, u32 early, u32 last) {
     u32 begin = now(), number = blockIdx.x * blockDim.x + threadIdx.x, step = 0;
     while (now() - begin < early) {

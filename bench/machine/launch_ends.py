@@ -1,8 +1,8 @@
 """The time that a launch takes beyond that in which its SMs are active, by what its blocks do, for how long, and on how many SMs.
 
 ``python -m bench.machine.launch_ends --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card (with ``ncu``, which flushes caches before each
-launch), and ``--cubin FILE --model h200`` on the model.  With ``--stores``, it measures blocks that wait and store at their ends only, or early only;
-with ``--passes``, with the metrics that recordings of kernels have, which take the profiler several passes.
+launch), and ``--cubin FILE --model h200`` on the model.  With ``--stores``, it measures blocks that wait and store only at their ends, or only early;
+with ``--passes``, it profiles the metrics of the kernels' recordings, for which the profiler makes several passes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STORES = tuple(
     for cycles in (2000, 16000, 64000)
     for early, last in ((0, 0), (0, 1), (0, 16), (0, 256), *(((cycles - 10000, 0), (cycles - 10000, 1)) if cycles > 10000 else ()))
 )  # fmt: skip
-"""Blocks of 256 threads, cycles that they take, cycles in which they store at first, threads of a block that store at the end."""
+"""Blocks of 256 threads, the cycles that they take, the first cycles in which they store, and the threads of a block that store at the end."""
 REPEATS, MODEL_REPEATS = 2, 1
 STORE_REPEATS = 4
 
@@ -69,7 +69,7 @@ def run_on(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
 
 
 def run_stores(device: Any, cubin: bytes, repeats: int) -> list[dict[str, Any]]:
-    """Make all launches of ``STORES``."""
+    """Run all launches of ``STORES``."""
     module = device.load(cubin)
     data = device.alloc(128 << 20)
     data.zero()

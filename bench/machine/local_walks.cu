@@ -1,4 +1,4 @@
-// Loads and stores of a thread's own array in local memory: the same element by all lanes of a warp, or a random one by each.
+// Loads and stores of a per-thread array in local memory: the same element in all lanes of a warp, or a random one in each.
 #include "memory_kernels.cuh"
 
 constexpr u32 ELEMENTS = 24;
@@ -46,7 +46,7 @@ WALK(copies, COPIES)
 WALK(copies_apart, COPIES_APART)
 WALK(swaps_apart, SWAPS_APART)
 
-// Bytes that each lane stores one after the other, to a place of its own: `pitch` bytes from its neighbour's.
+// Each lane stores successive bytes to its own place, `pitch` bytes from its neighbour's.
 template <typename T> __device__ __forceinline__ void bytes_of(u32* out, u32* arrived, char* data, u32 turns, u32 pitch, u32 target) {
     char* to = data + (size_t)(blockIdx.x * blockDim.x + threadIdx.x) * pitch;
     begin_together(arrived, target);

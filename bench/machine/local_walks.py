@@ -1,4 +1,4 @@
-"""Loads and stores of threads' own arrays in local memory, and stores of bytes and words one after the other by each lane: cycles per turn by warps per SM and by SMs.
+"""Loads and stores of per-thread arrays in local memory, and successive stores of bytes and words by each lane: cycles per turn, by the number of warps per SM and of SMs.
 
 ``python -m bench.machine.local_walks --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
 """
@@ -23,7 +23,7 @@ REPEATS = 3
 
 
 def measure(device: Device, cubin: bytes) -> list[dict[str, Any]]:
-    """Cycles per turn, of the mean and of the slowest warp, of the median launch of ``REPEATS``."""
+    """Cycles per turn of the mean and of the slowest warp, in the median of ``REPEATS`` launches."""
     module = device.load(cubin)
     repeats = 1 if device.kind == "model" else REPEATS
     arrived, out = device.upload(np.zeros(32, np.uint32)), device.upload(np.zeros(132 * 32, np.uint32))

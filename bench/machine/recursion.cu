@@ -1,13 +1,13 @@
 // Recursive functions: calls, the stack in local memory, and convergence registers that each call saves, by the depths of a warp's lanes.
 #include "../micro/common.cuh"
 
-// Two calls in one region that lanes leave at different depths.
+// Two calls per level; lanes return at different depths.
 __device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 
 // One call per level.
 __device__ __noinline__ int chain(int n) { return n == 0 ? 1 : chain(n - 1) * 3 + n; }
 
-// One call per level, and an array that lanes index by themselves.
+// One call per level, and an array with a different index in each lane.
 __device__ __noinline__ int stacked(int n, int at) {
     int kept[4];
 #pragma unroll
@@ -17,7 +17,7 @@ __device__ __noinline__ int stacked(int n, int at) {
     return below + kept[(below + at) & 3];
 }
 
-// A call in a loop, which lanes leave after different numbers of turns.
+// A call in a loop that lanes leave after different numbers of turns.
 __device__ __noinline__ int halves(int n) {
     int sum = 0;
     while (n > 0) {

@@ -1,4 +1,4 @@
-"""What recursive functions cost: calls, the stack, and lanes that return from different depths.
+"""The cost of recursive functions: calls, the stack, and lanes that return from different depths.
 
 ``python -m bench.machine.recursion --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
 """
@@ -20,7 +20,7 @@ DEPTHS = {
     "stacked_calls": (0, 1, 2, 4, 8, 12),
     "halves_calls": (0, 1, 2, 4, 8, 16),
 }
-"""Arguments of each function; the largest is also the bound of those that differ between lanes."""
+"""Arguments of each function; the largest also bounds those that differ between lanes."""
 GRIDS = ((1, 32), (1, 128), (264, 64))
 REPEATS = 5
 
@@ -40,7 +40,7 @@ def lanes(depths: tuple[int, ...]) -> dict[str, np.ndarray]:
 
 
 def measure(device: Device, cubin: bytes, grids: Sequence[tuple[int, int]] = GRIDS) -> list[dict[str, Any]]:
-    """Cycles of the call of a warp's first lane, median and longest of all warps, for each kernel, grid (blocks, threads) and kind of arguments."""
+    """Cycles of the call in a warp's first lane, median and maximum over all warps, for each kernel, grid (blocks, threads) and kind of arguments."""
     module = device.load(cubin)
     out, results = device.upload(np.zeros(4096, np.uint32)), device.upload(np.zeros(264 * 64, np.int32))
     arguments = device.upload(np.zeros(264 * 64, np.int32))

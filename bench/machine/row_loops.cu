@@ -1,4 +1,4 @@
-// Warps of one SM whose lanes each walk a row of their own, as loops over rows have them: loads that L1 has, that L2 has, that only DRAM has.
+// Warps of one SM whose lanes each walk their own row, as in loops over rows: loads from L1, from L2 and from DRAM.
 #include "../micro/common.cuh"
 
 __device__ __forceinline__ u32 load_past_l1(const char* at) {

@@ -1,7 +1,7 @@
-"""Loops over rows by few warps of one SM, each lane in a row of its own: cycles per load by where its lines are, by the distance of rows, the number of warps and of loads in flight.
+"""Loops over rows by a few warps of one SM, each lane in its own row: cycles per load, by the place of its lines, the distance between rows, and the numbers of warps and of loads in flight.
 
 ``python -m bench.machine.row_loops --build FILE`` makes the cubin, ``--cubin FILE --out FILE`` measures on a card, and ``--cubin FILE --model h200`` on the model.
-``--profile`` instead counts with ``ncu``, on a card, what some of these loops do in L1.
+``--profile`` instead counts with ``ncu``, on a card, L1's work for some of these loops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.machine.card_program import builds, cubin_parser
 
 MIB = 1 << 20
 COUNTS = (1, 4, 8)
-"""Loads of a turn, all in flight."""
+"""Loads per turn, all in flight."""
 WARPS = (1, 2, 4, 8, 16, 32)
 PITCHES = (128, 3000, 3072, 4000, 4096, 4100, 6000, 8000)
 ROW_BYTES = 1024
@@ -80,7 +80,7 @@ def measure(
 
 
 def profile(cubin: Path) -> list[dict[str, Any]]:
-    """``METRICS`` per load of some of the loops, in the order in which ``measure`` launches them; loads that bring rows to L2 before are counted too."""
+    """``METRICS`` per load for some of the loops, in the order in which ``measure`` launches them, including the loads that first bring rows to L2."""
     own = ["bench.machine.row_loops", "--cubin", str(cubin), "--profiled"]
     found_rows, text = under_ncu(own, METRICS, ("--kernel-name", "regex:row_loop"))
     launches = iter(found_rows)

@@ -1,7 +1,7 @@
-"""Instructions of a coalesced group's barrier on V100, by assembler: ``bar.warp.sync`` of a mask in straight-line code of lanes that a branch has chosen.
+"""Instructions of a coalesced group's barrier on V100, by assembler: ``bar.warp.sync`` with a mask, in straight-line code after a divergent branch.
 
-``python -m bench.machine.warp_barrier_code [PTXAS …]`` assembles PTX of several versions with each assembler, for separate linking (``-c``, the paper's ``-dc``) and without, and counts; without
-arguments it uses the installed one.
+``python -m bench.machine.warp_barrier_code [PTXAS …]`` assembles PTX of several versions with each assembler, with separate linking (``-c``, the paper's ``-dc``) and without, and counts the instructions. Without
+arguments, it uses the installed assembler.
 """
 
 from __future__ import annotations

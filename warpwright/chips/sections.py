@@ -86,7 +86,7 @@ class Issue(Section):
     convergence_restored_cycles: int = Field(ge=0)
     """More if the BSYNC's register was saved and restored (BMOV), as around a call."""
     group_switch_cycles: int = Field(ge=0)
-    """More when that is another group of the warp's lanes."""
+    """More if the warp next executes another group of its lanes."""
     warp_sync_latency_cycles: int = Field(ge=0)
     """From a WARPSYNC whose mask is in a register, and whose lanes have all arrived, to what its warp executes next."""
     warp_sync_interval_cycles: int = Field(ge=0)
@@ -429,9 +429,9 @@ class L1(Section):
 class Crossbar(Section):
     gpc_read_bytes_per_clk: int = Field(gt=0)
     gpc_store_port_count: int = Field(gt=0)
-    """Ports for stores of a GPC, which its TPCs have in turn."""
+    """Store ports of a GPC; its TPCs are assigned to them in turn."""
     store_port_bytes_per_clk: int = Field(gt=0)
-    """What such a port passes. If a GPC has several, a line takes what it takes of an SM's output: a sector more where it is written in part."""
+    """Bandwidth of each store port. If a GPC has several, a line takes as many bytes as of an SM's output: one sector more if it is partly written."""
     gpc_tlb_page_count: int = Field(ge=0)
     """Pages whose translation a GPC has at hand; 0: all."""
     gpc_tlb_ways: int = Field(gt=0)
@@ -652,9 +652,9 @@ class Launch(Section):
     launch_idle_fences_count: float = Field(ge=0)
     """The same in a launch whose SMs turned to no slice; they are neither hits nor misses."""
     launch_end_overlap_cycles: int = Field(ge=0)
-    """After its last block, in which its last writes complete at no cost."""
+    """Time after a launch's last block in which its last writes complete at no cost, because the end of the launch takes as long anyway."""
     launch_end_fence_cycles: float = Field(ge=0)
-    """For the fence of each SM that has turned to the slice of L2 that most SMs have turned to."""
+    """Added to a launch's end for each SM that has accessed the L2 slice with the most such SMs."""
     block_first_interval_cycles: float = Field(gt=0)
     """Between two of the blocks that fill an idle chip."""
     cluster_first_interval_cycles: float = Field(ge=0)

@@ -82,7 +82,7 @@ def compare(
 
 
 def _other_chips(runs: list[Run], asked: str) -> str:
-    """Says on which chips the launches ran if none ran on one that was asked for, as where the program makes a machine; otherwise empty."""
+    """Why the runs are refused if none was on a requested chip, for example because the program made a machine; otherwise empty."""
     from warpwright.chips import load_chip
     from warpwright.gpu_options import DEFAULT_CHIP
     from warpwright.session import chips_named

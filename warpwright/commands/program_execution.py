@@ -107,7 +107,7 @@ def guarded(
 
 @contextlib.contextmanager
 def _replacements_noted(chip: str | None) -> Iterator[None]:
-    """After a program, print a note if it requests other chips than the one of ``--gpu``, or machines."""
+    """After a program, print a note if it requested chips other than that of ``--gpu``, or machines."""
     from warpwright.session import session
 
     try:
@@ -122,7 +122,7 @@ def _replacements_noted(chip: str | None) -> Iterator[None]:
         if session.machines:
             made = ", ".join(sorted(session.machines))
             console(stderr=True).print(
-                f"note: the program makes the machine {made}, whose GPUs --gpu does not replace; --system does",
+                f"note: the program makes the machine {made}, whose GPUs --gpu does not replace; --system replaces the machine",
                 markup=False,
             )
             session.machines.clear()

@@ -1,4 +1,4 @@
-"""Which of the driver's calls can observe queued work, and run the queue first."""
+"""Driver calls that can observe queued work and therefore run the queue first."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ def refuse_invalid() -> None:
     """Check the variables of the environment; empty ones count as unset.
 
     Raises:
-        SettingError: the first variable whose value is not valid, with the values that are.
+        SettingError: names the first variable with an invalid value, and the valid values.
     """
     for name, check in _CHECKS.items():
         setting(name, check, None)

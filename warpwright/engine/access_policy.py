@@ -47,6 +47,8 @@ class AccessWindow:
         if not 0.0 <= self.hit_ratio <= 1.0:
             raise ValueError(f"hit_ratio={self.hit_ratio}: it is a share between 0 and 1")
         if not 0 <= self.size_bytes <= LARGEST_WINDOW_BYTES:
-            raise ValueError(f"size_bytes={self.size_bytes:,}: a window has 0 to {LARGEST_WINDOW_BYTES:,} bytes")
+            raise ValueError(
+                f"size_bytes={self.size_bytes:,} must be 0 to {LARGEST_WINDOW_BYTES:,}, the largest window"
+            )
         if self.miss == AccessProperty.PERSISTING:
             raise ValueError("lines beyond the hit ratio may be normal or streaming, not persisting")

@@ -153,9 +153,9 @@ class _Clocks:
         return found
 
     def _in_loops(self) -> set[int]:
-        """Blocks that a warp can have executed between two visits of one place: those of loops, and of functions that loops call.
+        """Blocks that a warp can execute between two visits to the same block: those of loops, and of functions that loops call.
 
-        A block between two loops is not among them, also where both call the same function: a call returns to where it came from.
+        A block between two loops is not one of them, even if both loops call the same function: a call returns to its call site.
         """
         ways = [(*self.inner[b.number], *self.calls[b.number]) for b in self.blocks]
         cycle = cycles(ways)
@@ -163,7 +163,7 @@ class _Clocks:
         return found | self._reached(entry for number in found for entry in self.calls[number])
 
     def _post_dominators(self) -> list[int]:
-        """Each block's immediate post-dominator within its function, -1 for none; a guarded exit, which leads out of a loop as well, leads to one more block."""
+        """Each block's immediate post-dominator within its function, -1 for none. A guarded exit also leaves a loop, so it has an additional successor outside."""
         out = len(self.blocks)
         ends = [self.lowered[self._last(b.number)] for b in self.blocks]
         ways = [
@@ -173,13 +173,13 @@ class _Clocks:
         return post_dominators([*ways, ()])
 
     def _calls(self) -> list[set[int]]:
-        """For each block, the blocks with which the functions begin that it calls."""
+        """For each block, the entry blocks of the functions that it calls."""
         return [
             set() if self._returns(b.number) else set(b.successors) - set(self.inner[b.number]) for b in self.blocks
         ]
 
     def _reached(self, entries: Iterable[int]) -> set[int]:
-        """The blocks of the functions that begin with some blocks, and of those that they call."""
+        """The blocks of the functions with these entry blocks, and of the functions that they call."""
         found, work = set[int](), list(entries)
         while work:
             number = work.pop()
@@ -189,10 +189,10 @@ class _Clocks:
         return found
 
     def _ways(self) -> list[list[tuple[int, frozenset[Effect], bool]]]:
-        """The blocks that may follow each block: block, values that a called function writes, and whether the way leads back from that function.
+        """The blocks that may follow each block: the block, the values that a called function writes, and whether the edge returns from that function.
 
-        What a function writes reaches the return site from its end, all else from the call, so that a function that is called in several places does not mix
-        their values.
+        Values that a function writes reach the return site from the end of the function, all others from the call. A function that is called in several places
+        therefore does not mix the values of its callers.
         """
         nothing: frozenset[Effect] = frozenset()
         ways = [[(successor, nothing, False) for successor in self.calls[b.number]] for b in self.blocks]

@@ -402,7 +402,7 @@ class DeviceMemory:
         return other if other != self._ordinal and device_number_at(self.base) is not None else None
 
     def opened_by(self, device: int) -> DeviceMemory | None:
-        """The memory of another device if it is accessible to this one's kernels and has had an allocation since; None otherwise."""
+        """The memory of another device, if this one's kernels have access to it and it has had an allocation since; otherwise None."""
         return next((one for one in self._shown_by if one._ordinal == device and self in one._open_to), None)
 
     def _let_see(self, allocation: Allocation, others: list[DeviceMemory]) -> None:

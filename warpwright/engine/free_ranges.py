@@ -1,4 +1,4 @@
-"""Unused ranges of a device's memory, by offset: where an allocation finds room, and what it leaves."""
+"""Unused ranges of a device's memory, by offset: where an allocation is placed, and what remains."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 
 class FreeRanges:
-    """Unused ranges, ascending; no two of them touch each other.
+    """Unused ranges in ascending order; no two of them are adjacent.
 
     Args:
-        first, end: the range that is unused at first, in bytes from the start of the memory.
+        first, end: the initially unused range, in bytes from the start of the memory.
         base: device address of offset 0; addresses are aligned, not offsets.
     """
 
@@ -25,10 +25,10 @@ class FreeRanges:
         return zip(tuple(self._starts), tuple(self._ends), strict=True)
 
     def take(self, size_bytes: int, alignment_bytes: int, wanted: int | None = None) -> int | None:
-        """The offset of the first range with room, which is used from now on; None if there is none.
+        """Allocate from the first range that is large enough, and return the offset; None if there is none.
 
         Args:
-            wanted: the offset at which it has to begin, whatever its alignment.
+            wanted: the offset at which the allocation must begin, whatever its alignment.
         """
         for number, (first, end) in enumerate(zip(self._starts, self._ends, strict=True)):
             if wanted is not None and not first <= wanted < end:
@@ -43,7 +43,7 @@ class FreeRanges:
         return None
 
     def _usable_start(self, first: int, size_bytes: int, alignment_bytes: int) -> int:
-        """The first aligned offset from ``first`` on at which a range touches no withheld range."""
+        """The first aligned offset from ``first`` on at which an allocation overlaps no withheld range."""
         start = self._aligned(first, alignment_bytes)
         for withheld_first, withheld_end in self._withheld:
             if start < withheld_end and withheld_first < start + size_bytes:
@@ -54,7 +54,7 @@ class FreeRanges:
         return offset + -(self._base + offset) % alignment_bytes
 
     def give_back(self, first: int, end: int) -> None:
-        """A range that was taken is unused again."""
+        """Return a taken range to the unused ones."""
         i = bisect_left(self._starts, first)
         joins_next = i < len(self._starts) and self._starts[i] == end
         joins_previous = i > 0 and self._ends[i - 1] == first
@@ -70,7 +70,7 @@ class FreeRanges:
             self._ends.insert(i, end)
 
     def withhold(self, first: int, end: int) -> None:
-        """Exclude a range from what :meth:`take` finds; what has been taken of it is kept."""
+        """Exclude a range from what :meth:`take` finds; existing allocations in it remain."""
         self._withheld = sorted([*self._withheld, (first, end)])
 
     def use_again(self, first: int, end: int) -> None:

@@ -1,4 +1,4 @@
-"""Mappings of the host's address space that are device memory, and where those of several devices are.
+"""Mappings of the host's address space that serve as device memory, and the addresses of those of several devices.
 
 A mapping is reserved, not committed: a page takes host memory once it is first written.
 """
@@ -78,10 +78,10 @@ def _libc() -> ctypes.CDLL:
 def replace_pages(
     address: int, size_bytes: int, file: int = -1, offset_bytes: int = 0, *, shared: bool = False
 ) -> None:
-    """Map new pages over what is mapped at ``address``: a file's, which other mappings of it share, or fresh ones.
+    """Replace the pages at ``address`` by those of a file, which other mappings of it share, or by fresh ones.
 
     Args:
-        shared: fresh pages are shared with processes that are forked from now on.
+        shared: fresh pages are shared with processes that are forked later.
 
     Raises:
         OSError: the host refuses.
@@ -171,6 +171,6 @@ def bytes_of(mapping: mmap.mmap | PlacedMapping) -> Bytes:
 
 
 def device_number_at(address: int) -> int | None:
-    """The number of the device to whose part of the unified addresses ``address`` belongs; None outside all parts."""
+    """The number of the device whose part of the unified address space contains ``address``; None if there is none."""
     part = (address - UNIFIED_BASE) // UNIFIED_SPACING_BYTES
     return part % MOST_DEVICES if 0 <= part < UNIFIED_ROUNDS * MOST_DEVICES else None

@@ -90,7 +90,7 @@ def computed_once(fact: Callable[[LoadedKernel], Fact]) -> Callable[[LoadedKerne
 
 @dataclass(slots=True)
 class DeviceModule:
-    """What modules on a device have in common, whatever their code."""
+    """The common part of all modules on a device."""
 
     compiled: CompiledModule
     memory: DeviceMemory

@@ -1,4 +1,4 @@
-"""Times of a device's accesses to the memory of other devices and of the host, where links join them."""
+"""Times of a device's accesses over links to the memory of other devices and of the host."""
 
 from __future__ import annotations
 

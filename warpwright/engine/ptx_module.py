@@ -37,7 +37,7 @@ from warpwright.toolchain.lines import own_name
 class PtxModule(DeviceModule):
     """PTX on a device, created by :func:`load_ptx`.
 
-    ``compiled`` has one record per kernel; its cubin is empty if there is none.
+    ``compiled`` has one record per kernel; the record's cubin may be empty.
     """
 
     text: PtxText

@@ -193,7 +193,8 @@ class Context:
         """Return a surface of zeros.
 
         Args:
-            width, height: size in pixels, each from 1 to 8,192.
+            width: size in pixels, from 1 to 8,192.
+            height: size in pixels, from 1 to 8,192.
             form: a format's name in ``formats.py``, such as ``RGBA16_FLOAT`` or ``Z24_S8_UNORM``.
 
         Raises:

@@ -32,9 +32,9 @@ UNITS: dict[str, tuple[str, ...]] = {
     "to_uniform": (),  # moves a vector register's value to a uniform register
     "branch": (),
     "indirect_branch": (),
-    # amount: 1 + the convergence register's number, 0 for none; begins: with the lanes that run; restores: with a value that was saved
+    # amount: 1 + the convergence register's number, 0 for none; begins: sets it to the active lanes; restores: sets it to a saved value
     "convergence": ("begins", "restores"),
-    "join": (),  # diverged lanes reconverge; amount: as of convergence
+    "join": (),  # diverged lanes reconverge; amount: as for convergence
     "warp_sync": (),  # the lanes of a mask in a register meet
     "yield": (),
     "none": (),  # takes an issue slot but no pipe

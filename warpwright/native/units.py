@@ -115,7 +115,7 @@ class _Declarations(dict[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if isinstance(self.get(name), Field):
-            raise UnitError(f"{self['__qualname__']}.{name}: the unit has declared a field of this name")
+            raise UnitError(f"{self['__qualname__']}.{name}: the unit already declares a field of this name")
         super().__setitem__(name, value)
 
 
@@ -163,7 +163,7 @@ def _inherited(unit: type[Unit]) -> dict[str, Field]:
     for base in unit.__bases__:
         for name, one in getattr(base, "fields", {}).items():
             if name in found or name in vars(unit):
-                raise UnitError(f"{unit.__qualname__}.{name}: the unit has declared a field of this name")
+                raise UnitError(f"{unit.__qualname__}.{name}: the unit already declares a field of this name")
             found[name] = copy(one)
     for name, one in found.items():
         setattr(unit, name, one)

@@ -151,7 +151,7 @@ def atomics_of_line(m: Any, home: int, line: int) -> s.LineAtomics:
 
 @core
 def note_busiest(m: Any, home: int, line: int, entry: s.LineAtomics, taken: int, passes: int) -> None:
-    """Count an atomic of a slice, and remember the line whose atomics have taken most of its time; the last of them is left out, as it may end after the launch."""
+    """Count an atomic of a slice, and keep the line whose atomics took most of its time, without the last one, which may end after the launch."""
     before = m[entry.taken]
     m[entry.taken] = before + taken
     m[entry.requests] += 1

@@ -33,11 +33,11 @@ def _links(state: State) -> dict[str, float]:
 
 ATOMICS = "atomic throughput of one L2 slice"
 LEAST_UNEVEN = 2
-"""How many times the mean of all slices a slice's atomics take, at least, where they are said to meet in it."""
+"""Minimum ratio of the time of a slice's atomics to the mean over all slices at which the slice is named as a limit."""
 
 
 def busiest_slice(state: State, host_minus_device: int) -> BusiestSlice | None:
-    """The slice whose atomics have taken most time; None if they are spread over all slices, or it has had fewer than two.
+    """The slice whose atomics took the most time; None if atomics are spread over all slices, or if it executed fewer than two.
 
     Args:
         state: after the launch.
@@ -71,7 +71,7 @@ def _busiest(state: State, field: int) -> float:
 
 
 def _issue_and_pipes(state: State, chip: Chip) -> dict[str, float]:
-    """Bounds of issue and of each pipe."""
+    """Bounds by issue and by each pipe."""
     pipes, sub_cores, wave = chip.pipes, chip.sm.sub_core_count, int(state.words[s.chip.lanes])
     intervals = {
         ("ALU", s.P_ALU): wave / (pipes.alu_lanes or pipes.fma_heavy_lanes),
@@ -102,7 +102,7 @@ BUCKET_CYCLES, DRAM_BUCKET_CYCLES = float(1 << s.CALENDAR_SHIFT), float(1 << s.D
 
 
 def _memory(state: State, chip: Chip) -> dict[str, float]:
-    """Bounds of L1, L2 and DRAM."""
+    """Bounds by L1, L2 and DRAM."""
     m, sector_bytes = state.words, chip.l1.sector_bytes
     l1 = _busiest(state, s.SM.lsu_wavefronts) / chip.mio.lsu_wavefronts_per_clk
     fill = _busiest(state, s.SM.fill_sectors) * sector_bytes / chip.l1.l1_fill_bytes_per_clk

@@ -269,8 +269,8 @@ def stop_as_issued(m: Any, sm: s.SM, w: s.Warp) -> None:
 def pass_gpc(m: Any, gpc: int, index: int, r: s.Request, kind: int) -> None:
     """Move a request of SM ``index`` to its slice, through the units that the SMs of a GPC share; ``Request.time`` is then its arrival.
 
-    A store passes a port of its own group of SMs: a line takes what it takes of an SM's output (bench.machine.group_shares on an H200: stores of whole lines, of a
-    word per 16 bytes, of a word per sector and of random words by six SMs have 4.6 to 5.0 times the rate of one).
+    A store passes the port of its SM's group, where a line takes as many bytes as of an SM's output (bench.machine.group_shares on an H200: with stores of whole lines, of a
+    word per 16 bytes, of a word per sector and of random words, six SMs reach 4.6 to 5.0 times the rate of one).
     """
     time = m[r.time] + m[s.chip.to_l2]
     if m[s.chip.tlb_sets]:

@@ -1,4 +1,4 @@
-"""What a fence waits for before it leaves its SM: acknowledgements of stores, rounds, other fences."""
+"""What a fence waits for before it leaves its SM: acknowledgements of stores, rounds and other fences."""
 
 from __future__ import annotations
 

@@ -45,18 +45,18 @@ def work_of_grid(m: Any) -> int:
 
 @core
 def place_of(m: Any, w: s.Warp) -> int:
-    """Where a warp's function continues."""
+    """The resume point of a warp's function."""
     return peek(m[w.pointer] + RESUME) & 0xFFFFFFFF
 
 
 @core
 def is_poll(m: Any, w: s.Warp, place: int) -> bool:
-    """Whether a warp that has executed a strong access, and whose records begin with it, has read the barrier's word and is about to read it again.
+    """Whether a warp whose records begin with a strong access that it has just executed has read the barrier's word and is about to read it again.
 
-    Blocks wait in this way at a grid barrier.  How often they do depends on time, so this is not counted as work of a step.
+    Blocks wait at a grid barrier in this way.  The number of these polls depends on time, so they do not count as work of a step.
 
     Args:
-        place: of the access (``place_of``).
+        place: resume point of the access (``place_of``).
     """
     if m[w.status] != STRONG or place_of(m, w) != place or m[w.used] == 0:
         return False
@@ -75,7 +75,7 @@ def note_step(m: Any, w: s.Warp, time: int, place: int, threads: int) -> None:
     after the previous one.
 
     Args:
-        place: of the access (``place_of``).
+        place: resume point of the access (``place_of``).
         threads: thread instructions that the warp had executed before it.
     """
     if is_poll(m, w, place):

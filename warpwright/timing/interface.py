@@ -160,26 +160,26 @@ class Sampling:
 
 
 ALMOST_ALL_ATOMICS = 0.95
-"""Share of a slice's atomics on one line for which the others are not mentioned."""
+"""If one line has at least this share of a slice's atomics, the text does not mention the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class BusiestSlice:
-    """The L2 slice whose atomics, which it executes one by one, have taken most time."""
+    """The L2 slice whose atomics took the most time; a slice executes its atomics one by one."""
 
     slice: int
     """Its number."""
     requests: int
     """Atomics that it executed, one for each line and instruction of a warp."""
     passes: int
-    """Passes over lines that they take: for each sector, as many as lanes of the warp are on the same word."""
+    """Passes over lines: for each sector, the largest number of lanes of the warp on the same word."""
     cycles: float
-    """Of the slice's time that all but the last of them take."""
+    """Time of the slice for all of them but the last."""
     address: int
-    """Device address of the first byte of the line that has most of them."""
+    """Device address of the line with the most atomics."""
     line_bytes: int
     line_requests: int
-    """Atomics on this line, at least: a slice counts those on its last lines."""
+    """Atomics on this line, at least: a slice counts only those on its most recent lines."""
 
     def __str__(self) -> str:
         each = self.passes / self.requests

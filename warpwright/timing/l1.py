@@ -72,10 +72,10 @@ TAG_PASS_QUARTER_CYCLES = 5
 
 @core
 def global_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, space: int, n: int) -> tuple[int, int, int]:
-    """Passes of a load through tags and data of L1, those over data alone, and the cycles by which it delays its warp's next load.
+    """Passes of a load over tags and data of L1, passes over data alone, and the cycles by which it delays its warp's next load.
 
-    L1's 32 data banks conflict as shared memory's do (bench.micro ``banks``). Passes over data are two cycles apart, passes over tags hardly more than one
-    (``python -m bench.machine.row_loops`` on an H200, one warp, eight loads that hit: with 12 passes over tags and 2 over data 23 cycles each, with 16 over data 42).
+    L1's 32 data banks conflict as shared memory's do (bench.micro ``banks``). Passes over data are two cycles apart, passes over tags 1.25
+    (``python -m bench.machine.row_loops`` on an H200, one warp, eight loads that hit: 23 cycles each with 12 passes over tags and 2 over data, 42 with 16 over data).
     """
     _, tabled, step, mask = addresses
     least = active_groups(m, mask, lanes_together(m, size))
@@ -444,7 +444,7 @@ class LookUp(NamedTuple):
     start: int
     passes: int
     data: int
-    """Passes over data alone, if its lines come together."""
+    """Passes over data alone, if its lines arrive together."""
     takes: int
     """Cycles of its passes for its own warp."""
     lines: int
@@ -508,10 +508,10 @@ def note_read(m: Any, sm: s.SM, n: int) -> None:
 
 @core
 def passes_apart(look: LookUp, waits: int) -> int:
-    """Passes over data of a load that waits for ``waits`` of its lines, which do not come together: half as many more as the most that it could need.
+    """Passes over data of a load that waits for ``waits`` of its lines, which arrive at different times: half of the additional passes that one pass per line would take.
 
-    Nsight Compute's ``l1tex__data_pipe_lsu_wavefronts`` for loads of ``python -m bench.machine.row_loops`` on H200, of which half wait, by 8 and 32 warps: rows 8,000 bytes apart, 16 passes
-    for a load that hits, 22.6 and 25.4 for one that waits; rows 4,000 bytes apart 8, and 18.4 and 22.6.
+    Nsight Compute's ``l1tex__data_pipe_lsu_wavefronts`` for loads of ``python -m bench.machine.row_loops`` on H200, half of which wait, with 8 and 32 warps: for rows 8,000 bytes apart, 16 passes
+    if a load hits, 22.6 and 25.4 if it waits; for rows 4,000 bytes apart, 8 passes, and 18.4 and 22.6.
     """
     return look.data + waits * (look.lines - look.data) // (2 * look.lines)
 

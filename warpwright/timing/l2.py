@@ -635,7 +635,7 @@ def touch(m: Any, home: int, line: int, start: int, far: bool, left: int) -> int
 
 @core
 def write(m: Any, partition: int, home: int, line: int, sectors: int, held: int, time: int) -> int:
-    """When the home has taken a write that reaches the SM's partition at ``time``: a share of its write port for the request, for each whole and for each partial sector
+    """When the home has taken a write that reaches the SM's partition at ``time``. The write occupies its write port for the request, each whole sector and each partial sector
     (bench.micro ``scattered``: 38.7 words and 44.4 whole sectors per cycle over the chip at random places; ``crossing``: 81.5 sectors of whole lines, 64.8 of lines with
     every other word).  ``held``: bytes of each sector, 16 bits each.
     """

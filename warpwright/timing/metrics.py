@@ -53,7 +53,7 @@ def sms_by_slice(state: State, chip: Chip) -> Any:
 
 
 def end_fences(state: State, chip: Chip, whole: Chip | None = None) -> int:
-    """Cycles of a launch's end in which the fences of its SMs pass the slice that most of them have turned to.
+    """Cycles at a launch's end in which its SMs' fences pass the slice that the most SMs have accessed.
 
     Measured by ``bench.machine.launch_ends --stores --passes``.  ``whole``: as in :func:`launch_lookups`.
     """
@@ -66,9 +66,9 @@ def launch_lookups(
 ) -> dict[str, float]:
     """Look-ups in L2 by the launch itself: code and constants by each GPC's cache, and fences at its end.
 
-    Each pair of an SM and a slice that it turned to is one fence, as many cross to the other partition, and each slice has some of its own.
+    Each pair of an SM and a slice that it accessed is one fence, as many cross to the other partition, and each slice has some of its own.
     Sectors under Nsight Compute's names; what crosses between two partitions is looked up in both.  ``whole``: the chip whose part was timed, where
-    each SM is to have turned to as many slices.
+    each SM is assumed to access as many slices.
     """
     m = state.words
     l2, partitions = chip.l2, chip.l2.l2_partition_count

@@ -233,7 +233,7 @@ class _Sizes:
 _DERIVED = [field for field in s.Header.fields.values() if isinstance(field, s.Derived)]
 _OF_SIZES = [(n, field) for n, field in enumerate(_DERIVED) if not isinstance(field, s.OfChip)]
 _PLACES = np.array([field.offset for field in _DERIVED])
-"""Where the header's words are that follow from the chip or the sizes."""
+"""Offsets of the header's words that follow from the chip or the sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class _Layout:
     launch: LaunchSizes
     sizes: _Sizes
     contents: npt.NDArray[np.int64]
-    """Of the words at ``_PLACES``."""
+    """Values of the words at ``_PLACES``."""
 
 
 _last_layout: _Layout | None = None
@@ -342,13 +342,13 @@ def empty_l2(state: s.State) -> range:
 
 
 def store_ports(chip: Chip) -> list[int]:
-    """The number of the port for stores of each SM: the TPCs of a GPC have its ports in turn."""
+    """The number of each SM's store port: a GPC's TPCs are assigned to its ports in turn."""
     ports, tpc = chip.crossbar.gpc_store_port_count, chip.sm.tpc_sm_count
     return [gpc * ports + sm // tpc % ports for gpc, count in enumerate(chip.sm.gpc_sm_counts) for sm in range(count)]
 
 
 def _clusters(state: s.State, chip: Chip) -> None:
-    """GPC, L2 partition and port for stores of each SM."""
+    """GPC, L2 partition and store port of each SM."""
     m, areas = state.words, state.areas
     counts = chip.sm.gpc_sm_counts
     partitions = chip.sm.gpc_l2_partitions

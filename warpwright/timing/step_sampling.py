@@ -42,11 +42,11 @@ from warpwright.timing.simulate import (
 UNJUDGED_STEPS = 3
 """Number of a launch's first steps whose ends are left out: they fill caches, and their blocks begin one after the other."""
 REPETITIONS = ((8, 0.01, 0.02), (24, 0.4, 0.03))
-"""Number of steps in a row, or of patterns of steps, that must agree, and two limits relative to their mean: of the difference between the longest and the shortest, and of the larger of
-twice the mean's standard error and the difference between the means of the two halves.  Steps that vary more are slow or fast for many in a row, so more of them are needed."""
+"""Rows: how many consecutive steps, or patterns of steps, must agree, and two limits relative to their mean: for the difference between the longest and the shortest, and for the larger of
+twice the mean's standard error and the difference between the means of the two halves.  If steps vary more, long runs of them are slow or fast, so more steps are needed."""
 FEWEST = REPETITIONS[0][0]
 LONGEST = 1.5
-"""Earlier repetitions also count if they take at most so many times as long as those that agree, and at least the reciprocal."""
+"""Earlier repetitions also count if they take at most this many times, and at least the reciprocal, as long as those that agree."""
 WINDOWS_AT_ONCE = 64
 TURNS_AT_ONCE = 256
 MODEL_ERROR = 0.005
@@ -98,8 +98,8 @@ def _made_of(
 ) -> Pattern:
     """The pattern of all repetitions like the last ones.
 
-    Steps agree in calm stretches, which may be shorter or longer than others; so the mean is taken over the repetitions before them, too, back to the first that
-    takes another time or does other work, but for the earliest quarter.  Neighbours resemble each other, so the standard deviation of one repetition is the uncertainty of their mean.
+    Steps agree in uniform stretches, which may be faster or slower than others. The mean is therefore also taken over the repetitions before them, back to the last that
+    takes another time or does other work, except for the earliest quarter.  Neighbouring repetitions are similar, so the uncertainty of their mean is the standard deviation of one of them.
 
     Args:
         cycles, works: of each step, the last one at the end.

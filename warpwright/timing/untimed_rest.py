@@ -27,7 +27,7 @@ from warpwright.timing.warp_slots import warp_at
 ENDED = 3
 """Outcome of ``run_rest``, like ``window_steps.FINISHED``: every warp has ended."""
 ALIKE = 4
-"""If an untimed step's thread instructions, without polls, differ from the timed steps' by more than 1/``ALIKE``, its time after the blocks have left the
+"""If an untimed step's thread instructions, without polls, differ from those of the timed steps by more than 1/``ALIKE``, its time after the blocks have left the
 barrier is in proportion to them."""
 
 

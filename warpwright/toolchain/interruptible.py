@@ -1,7 +1,7 @@
 """Calls of compiler libraries that Ctrl-C or a time limit can interrupt.
 
-Python handles signals between its own instructions, so a call of a library that takes minutes delays them. Such a call runs in a thread of its own while the main
-thread waits; the library is asked to give up, and if it does not do so soon, its result is abandoned.
+Python handles signals between its own instructions, so a library call that takes minutes delays them. Such a call runs in its own thread while the main
+thread waits. After a signal, the library is asked to stop; if it does not stop soon, its result is discarded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 Result = TypeVar("Result")
 POLL_SECONDS = 0.05
 MOST_WAIT_SECONDS = 0.5
-"""Time that an interrupted library has to give up; NVRTC asks at least as often, except in its last phase, the assembler."""
+"""Time that an interrupted library has to stop; NVRTC checks at least as often, except in its last phase, the assembler."""
 STACK_BYTES = 256 << 20
 """Address space of the thread's stack: compilers recurse as deep as expressions are nested."""
 _making = threading.Lock()
@@ -23,7 +23,7 @@ class Interruptible(Generic[Result]):
     """A call that can be interrupted.
 
     Args:
-        work: the call; its argument returns whether to give up, from then on its result is not used.
+        work: the call. Its argument returns whether to stop; once it returns True, the result is not used.
     """
 
     def __init__(self, work: Callable[[Callable[[], bool]], Result]) -> None:
@@ -34,7 +34,7 @@ class Interruptible(Generic[Result]):
         self._error: BaseException | None = None
 
     def run(self) -> Result:
-        """Make the call. In threads other than the main one, which receives no signals, it is made directly."""
+        """Make the call: directly in threads other than the main one, which receive no signals."""
         if threading.current_thread() is not threading.main_thread():
             return self._work(self._gives_up.is_set)
         try:

@@ -248,7 +248,7 @@ def _compile(
     name_expressions: Sequence[str],
     gives_up: Callable[[], bool],
 ) -> Compiled:
-    """The same with all options; ``gives_up``: whether the compiler is to give up, which it asks now and then."""
+    """The same with all options; ``gives_up``: called by the compiler now and then; it stops if this returns True."""
     library = _library()
     headers = [text.encode() for text in LIBRARY_HEADERS.values()]
     header_names = [n.encode() for n in LIBRARY_HEADERS]
@@ -266,7 +266,7 @@ def _compile(
     try:
         for expression in name_expressions:
             library.nvrtcAddNameExpression(program, expression.encode())
-        # The compiler calls it, so it lives as long as the compilation.
+        # The compiler calls it, so it must live as long as the compilation.
         asks = _CALLBACK(lambda program, payload: int(gives_up()))
         if hasattr(library, "nvrtcSetFlowCallback"):  # from 12.8 on
             library.nvrtcSetFlowCallback(program, asks, None)

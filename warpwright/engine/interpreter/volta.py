@@ -144,7 +144,7 @@ def leave(w: WarpState, pc: int, m: Array, gone: Array) -> None:
 
 
 def wait_for_lanes(w: WarpState, c: Code, pc: int, e: Array, masks: Array) -> None:
-    """WARPSYNC: wait for the lanes of a mask; the exclusive one is executed by the lanes of the first one's mask, and again by the others."""
+    """WARPSYNC: wait for the lanes of a mask. The exclusive form is executed by the lanes of the first lane's mask, and again by the others."""
     if c.attr == "exclusive":
         first = int(e.argmax())
         own = lane_mask(int(masks[first]), w.lanes)
@@ -157,7 +157,7 @@ def wait_for_lanes(w: WarpState, c: Code, pc: int, e: Array, masks: Array) -> No
 
 
 def wait_for_group(w: WarpState, pc: int, e: Array, masks: Array, kind: int) -> None:
-    """Lanes wait for those of their masks; lanes that their own mask does not name continue alone."""
+    """Lanes wait for the lanes of their masks; a lane that its own mask does not contain continues alone."""
     alone = e & (masks & (masks.dtype.type(1) << np.arange(w.lanes, dtype=masks.dtype)) == 0)
     if alone.any():
         w.going = pc + 1, alone

@@ -1,4 +1,4 @@
-"""The state of a warp function while it is written: its variables in registers and in memory, and what is known of values."""
+"""The state of a warp function while it is written: its variables in registers and in memory, and what is known about values."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class FunctionWriter(Text):
 
     # --- equal values -----------------------------------------------------------------------------
     def vector(self, value: Val) -> str:
-        """The vector of a value; that of a value by rows has them side by side."""
+        """The vector of a value; the rows of a value by rows are concatenated."""
         if value.rows and not value.vector:
             value.vector = spread(self, value)
         return super().vector(value)
@@ -164,9 +164,9 @@ class FunctionWriter(Text):
 
     # --- webs -------------------------------------------------------------------------------------
     def variable(self, kind: str, number: int) -> str:
-        """Pointer to a web (``w``), the lanes that enter a block (``p``), wait for a convergence point (``a``) or at a block barrier (``q``).
+        """Pointer to a web (``w``), or to the lanes that enter a block (``p``), wait for a convergence point (``a``) or wait at a block barrier (``q``).
 
-        The address of one in the save area is computed where it is used. If all were computed at the function's entry, code that is generated quickly would do so, and
+        The address of a variable in the save area is computed where it is used. If all addresses were computed at the function's entry, quick code would compute them, and
         store each on the stack, whenever a warp continues.
         """
         offset = self.saved_at(kind, number)

@@ -21,16 +21,16 @@ machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machi
 if sys.argv[1] != "help":
     machine.emit_object(llvm.parse_assembly("define i64 @f(i64 %x) { ret i64 %x }"))
 """
-"""Generates code for a processor; LLVM writes about those that it does not know, and lists all for ``help``."""
+"""Generates code for a processor. LLVM warns about unknown ones, and lists all for ``help``."""
 
 
 def check_cpu(name: str) -> str:
     """The name, if LLVM generates code of this process's kind for such a processor.
 
-    A child process tries it, once per name and version of LLVM; where none can do so, any name is accepted.
+    A child process tries it, once per name and version of LLVM; if no child process can run, any name is accepted.
 
     Raises:
-        ValueError: it does not; the message names similar ones.
+        ValueError: it does not; the message suggests similar names.
     """
     version = ".".join(map(str, llvm.llvm_version_info))
     key = cache_key([name, version, llvmlite.__version__, llvm.get_process_triple()])

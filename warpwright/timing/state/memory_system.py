@@ -63,7 +63,7 @@ class PendingLoad(Unit, size=8):
     kind = word("", "LD_")
     ring = word("", "its number among the barrier's operations")
     passes = word("cycle", "that its passes take when its lines have come")
-    more = word("cycle", "of the load/store unit, because its lines come apart")
+    more = word("cycle", "of the load/store unit, because its lines arrive at different times")
 
 
 MAX_LOADS = 2048

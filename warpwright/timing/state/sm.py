@@ -85,7 +85,7 @@ class Warp(Unit, align=8):
     barrier = word("", "1 + number of the block barrier at which it waits, and DEFERRED")
     fence = word("cycle", "latency of the fence that waits for writes, and flags (FENCE_); 0: none")
     release = word("cycle", "when its last block barrier lets it go on")
-    restored = word("bits", "convergence registers that were restored since lanes were last put into them")
+    restored = word("bits", "convergence registers that were restored after lanes were last put into them")
     early_clock = word("cycle", "at which it has read the clock after the barrier at which it still waits, or 0")
     age = word(
         "", "its turn among those that have been ready equally long: its block's << AGE_BLOCK | the last warp's first"

@@ -269,7 +269,7 @@ def _evidence(run: Run, a: Attribution) -> Iterable[tuple[Resource, float]]:
 
 
 def _lanes_meet(run: Run) -> bool:
-    """Whether lanes of a warp are at the same word in the slice whose atomics take most time."""
+    """Whether lanes of a warp access the same word in the slice whose atomics take the most time."""
     busiest = run.timing.busiest_slice if run.timing is not None else None
     return busiest is not None and busiest.passes >= 2 * busiest.requests
 
@@ -316,7 +316,7 @@ Trial = tuple[Resource, Mapping[str, Any]]
 
 
 def _these(changes: Sequence[str]) -> str:
-    """``this change``, or ``these changes``."""
+    """``this change`` or ``these changes``, by number."""
     return "this change" if len(changes) == 1 else "these changes"
 
 

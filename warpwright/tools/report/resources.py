@@ -137,7 +137,7 @@ BOUNDS: Mapping[str, Resource] = {
             "l2_atomic_float_cycles",
             "l2_atomic_fp32_sector_cycles",
             "l2_atomic_fp16_sector_cycles",
-            # The slice's read port and the way between the partitions, which each atomic takes as well.
+            # Each atomic also takes the slice's read port and the link between the partitions.
             "l2_slice_access_bytes",
             "l2_far_atomic_bytes",
         ),

@@ -19,9 +19,7 @@ class CrossbarWords(Unit):
         "sectors",
         "of a calendar bucket",
     )
-    store_port_of_sm = area(
-        "store_port_of_sm", "the calendar of each SM's port for stores, which a group of SMs shares"
-    )
+    store_port_of_sm = area("store_port_of_sm", "the calendar of each SM's store port, which a group of SMs shares")
     store_port_count = from_chip("crossbar.gpc_store_port_count", "ports", "for stores of a GPC")
     store_port_capacity = derived(
         lambda z: (z.chip.crossbar.store_port_bytes_per_clk << CALENDAR_SHIFT) // z.chip.l1.sector_bytes,

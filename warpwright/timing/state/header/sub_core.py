@@ -7,7 +7,7 @@ from warpwright.timing.state.header.declarations import derived, from_chip
 
 
 class SubCoreWords(Unit):
-    """How sub-cores issue, what their pipes and the MIO queue take, and the unit of block barriers."""
+    """Issue of sub-cores, rates of their pipes and of the MIO queue, and the block barrier unit."""
 
     banks = from_chip("shared.shared_bank_count", "banks", "of shared memory, and lanes that it serves at once")
     issue_interval = from_chip("issue.issue_interval_cycles", "cycle", "between two instructions of a scheduler")

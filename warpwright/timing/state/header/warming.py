@@ -6,7 +6,7 @@ from warpwright.native.units import Unit, word
 
 
 class WarmingWords(Unit):
-    """Blocks that are left out of time, and what they ask of caches (``timing/warming.py``)."""
+    """Untimed blocks, and their requests to caches (``timing/warming.py``)."""
 
     begun = word("", "the first blocks of this stretch of the grid are on the chip")
     warm_instructions = word("instructions", "executed without time (warming.py)")
