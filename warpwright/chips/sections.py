@@ -648,9 +648,9 @@ class Launch(Section):
     launch_fetch_sectors_count: int = Field(ge=0)
     """Sectors of constants and code beyond a kernel's own that each GPC's cache fetches for a launch."""
     launch_fences_count: int = Field(ge=0)
-    """Look-ups of each slice of L2 by fences at a launch's end, beyond those of SMs that turned to it."""
+    """Look-ups of each slice of L2 by fences at a launch's end, beyond those of the SMs that accessed it."""
     launch_idle_fences_count: float = Field(ge=0)
-    """The same in a launch whose SMs turned to no slice; they are neither hits nor misses."""
+    """The same in a launch whose SMs accessed no slice; these look-ups are neither hits nor misses."""
     launch_end_overlap_cycles: int = Field(ge=0)
     """Time after a launch's last block in which its last writes complete at no cost, because the end of the launch takes as long anyway."""
     launch_end_fence_cycles: float = Field(ge=0)

@@ -45,7 +45,7 @@ def _percent(part: float, whole: float) -> float:
 
 
 def sms_by_slice(state: State, chip: Chip) -> Any:
-    """The number of SMs that have turned to each slice of L2, shape (slices,)."""
+    """The number of SMs that have accessed each slice of L2, shape (slices,)."""
     m, slices = state.words, chip.l2.l2_slice_count
     area = state.areas["touched"]
     turned = m[area : area + slices * int(m[s.chip.touched_words])].reshape(slices, -1)

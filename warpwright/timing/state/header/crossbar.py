@@ -68,7 +68,7 @@ class CrossbarWords(Unit):
         "coalescer",
         "by GPC and group of slices, requests: line << 4 | sectors, until when others join, when it is answered, how many still",
     )
-    touched = area("touched", "which SMs have turned to each slice, a bit each")
+    touched = area("touched", "which SMs have accessed each slice, one bit each")
     touched_words = derived(lambda z: -(-z.chip.sm.sm_count // 64), "words", "of a slice in that area")
     short_until = word("cycle", "windows are short until then: strong accesses without an answer come")
     thread_phase = area("thread_phase", "what host threads share (HostThreads)")
