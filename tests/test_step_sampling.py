@@ -50,6 +50,16 @@ def test_scattered_steps_need_more_of_them() -> None:
     assert 0.04 < found.error < 0.05  # the standard deviation of a step
 
 
+@pytest.mark.parametrize("place", [-1, -2, -5])
+def test_a_short_step_among_those_that_agree_counts_like_the_others(place: int) -> None:
+    cycles = [1000] * 24
+    cycles[place] = 650
+    found = pattern(ends(cycles))
+    assert found is not None
+    assert 970 < found.cycles[0] < 990
+    assert 0.05 < found.error < 0.1
+
+
 TOO_FEW = Shape("two_phases", 1, 32, 24)
 """On V100, 28 steps are timed before they are seen to repeat themselves."""
 

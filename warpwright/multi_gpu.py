@@ -78,7 +78,8 @@ class System:
             ArgumentError: both are the same GPU.
             IndexError: there is no such GPU.
         """
-        if first == second and self._check(first):
+        self._check(first, second)
+        if first == second:
             raise ArgumentError(f"enable_peer_access({first}, {second}): a GPU always has access to its own memory")
         if not self.can_access(first, second):
             raise UnsupportedError(
@@ -209,12 +210,11 @@ class System:
         """The matrix of connections, in the form of ``nvidia-smi topo -m``."""
         return topology_matrix(self.machine)
 
-    def _check(self, *ordinals: int) -> bool:
-        """Whether the machine has GPUs of these numbers; raises IndexError for one that it lacks."""
+    def _check(self, *ordinals: int) -> None:
+        """Raises IndexError for a number of a GPU that the machine lacks."""
         for ordinal in ordinals:
             if not 0 <= ordinal < len(self.gpus):
                 raise IndexError(f"{self.machine.name} has no GPU {ordinal}: its GPUs are 0 to {len(self.gpus) - 1}")
-        return True
 
     def _number_of(self, launch: object) -> int:
         """The number of a launch's GPU.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Container
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,8 @@ from warpwright.commands.output import FAILED, MISUSED, console, fail
 from warpwright.commands.program_execution import Refused, check_options, compile_ahead, launches_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from warpwright.run import Run
 
 
@@ -58,7 +61,8 @@ def compare(
         if code or others:
             failed = failed or code or FAILED
             refused[name] = others or f"{title} ended with exit code {code}"
-            said |= {name: written.error()} if code else {}
+            if code:
+                said[name] = written.error()
             del by_chip[name]
     launches = match_launches(by_chip)
     if launches:
@@ -67,8 +71,7 @@ def compare(
         note_omitted(without, out)
     elif not refused:
         out.print("the program launched no kernel")
-    for name, refusal in refused.items():
-        out.print(f"{name} does not run it: {refusal}{'; see its output above' * (name in said)}", markup=False)
+    _print_refused(refused, said, out)
     if report is not None:
         from warpwright.tools.report.chips_page import write_chips_page
 
@@ -79,6 +82,13 @@ def compare(
         out.print("why they differ: add --report PAGE.html")
     if failed or (not launches and refused):
         raise typer.Exit(failed or FAILED)
+
+
+def _print_refused(refused: dict[str, str], failed: Container[str], out: Console) -> None:
+    """Print why chips do not run the program; it has printed more on those on which it failed."""
+    for name, refusal in refused.items():
+        where = "; see its output above" if name in failed else ""
+        out.print(f"{name} does not run it: {refusal}{where}", markup=False)
 
 
 def _other_chips(runs: list[Run], asked: str) -> str:

@@ -263,8 +263,8 @@ def _layout(chip: Chip, launch: LaunchSizes) -> _Layout:
         contents = np.array([field.of_chip(chip) if isinstance(field, s.OfChip) else 0 for field in _DERIVED], np.int64)
     for place, field in _OF_SIZES:
         contents[place] = field.value(sizes)
-    _last_layout = _Layout(chip, launch, sizes, contents)
-    return _last_layout
+    found = _last_layout = _Layout(chip, launch, sizes, contents)
+    return found  # another thread may have replaced the one that is kept
 
 
 def initial_state(chip: Chip, launch: LaunchSizes, kept: KeptCaches | None = None) -> s.State:

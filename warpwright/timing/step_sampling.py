@@ -85,7 +85,7 @@ def pattern_of(ends: Sequence[int], work: Sequence[int]) -> Pattern | None:
             spread, error = _variation(turns.sum(axis=1))
             alike = (np.ptp(works_of_turns, axis=0) * untimed_rest.ALIKE <= works_of_turns.mean(axis=0)).all()
             if error <= tolerance and spread <= largest_spread and alike:
-                return _made_of(cycles, works, steps, turns.sum(axis=1).mean(), works_of_turns.mean(axis=0))
+                return _made_of(cycles, works, steps, count)
     return None
 
 
@@ -93,8 +93,7 @@ def _made_of(
     cycles: npt.NDArray[np.int64],
     works: npt.NDArray[np.int64],
     steps: int,
-    mean: float,
-    work: npt.NDArray[np.float64],
+    agreeing: int,
 ) -> Pattern:
     """The pattern of all repetitions like the last ones.
 
@@ -104,14 +103,15 @@ def _made_of(
     Args:
         cycles, works: of each step, the last one at the end.
         steps: of a repetition.
-        mean: cycles of the repetitions that agree.
-        work: thread instructions of each of their steps.
+        agreeing: number of the last repetitions that agree: none of them counts as another time or other work.
     """
     count = len(cycles) // steps
     turns, works_of_turns = (values[-steps * count :].reshape(count, steps) for values in (cycles, works))
     sums = turns.sum(axis=1)
+    mean, work = sums[-agreeing:].mean(), works_of_turns[-agreeing:].mean(axis=0)
     other = (sums > mean * LONGEST) | (sums * LONGEST < mean)
     other |= (np.abs(works_of_turns - work) * untimed_rest.ALIKE > work).any(axis=1)
+    other[-agreeing:] = False
     # The earliest ones still warm up.
     first = max(int(np.flatnonzero(other).max(initial=-1)) + 1, min(count // 4, count - FEWEST))
     spread, error = _variation(sums[first:])
