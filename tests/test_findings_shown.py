@@ -339,3 +339,18 @@ def test_prints_of_a_launch_that_is_checked_and_timed_come_once(tmp_path: Path) 
     assert b"".join(printed).decode().split("\n")[:-1] == [f"x is {n}" for n in range(4)]
     assert all(run.timed and run.cycles > 0 for run in runs)
     assert not gpu.findings
+
+
+@pytest.mark.parametrize("variable", ["all", ""])
+def test_the_variable_of_the_checks_shows_findings_like_the_option(tmp_path: Path, variable: str) -> None:
+    program = tmp_path / "races.py"
+    program.write_text(
+        "import numpy as np\nimport warpwright as ww\n"
+        f"ww.GPU('a100', timing='off').compile({ONE_LINE!r})['one'][1, 64](np.zeros(64, np.int32))\n"
+    )
+    command = [sys.executable, "-m", "warpwright", "run", str(program)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "WARPWRIGHT_CHECK": variable}
+    )
+    assert done.returncode == bool(variable), done.stderr
+    assert ("Race reported" in done.stdout) == ("CHECK SUMMARY: 1 error" in done.stdout) == bool(variable)

@@ -94,6 +94,7 @@ def test_few_steps_are_all_timed() -> None:
     full, clock, values = launch("v100", Shape("heat", 1, 32, 6), "full")
     some, its_clock, its_values = launch("v100", Shape("heat", 1, 32, 6), "sampled")
     assert some.sampling is None
+    assert some.timed_in_full == "its steps between grid barriers did not repeat before its end"
     assert (some.cycles, its_clock, its_values) == (full.cycles, clock, values)
 
 

@@ -267,6 +267,12 @@ def test_mistakes_with_a_systems_gpus_are_named() -> None:
             ww.ArgumentError,
             "read_lines does not belong to a GPU of this machine",
         ),
+        (lambda: node.enable_peer_access(0.0, 1), ww.ArgumentError, "a GPU's number is expected .*, not float"),  # type: ignore[arg-type]
+        (lambda: node.enable_peer_access(*node.gpus), ww.ArgumentError, "number is expected .*, not GPU"),  # type: ignore[arg-type]
+        (lambda: node.can_access("0", 1), ww.ArgumentError, "number is expected .*, not str"),  # type: ignore[arg-type]
+        (lambda: node.launch((kernels[0].kernel, [])), ww.ArgumentError, "takes read_lines with its grid and block"),  # type: ignore[arg-type]
+        (lambda: node.launch((kernels[0], 3)), ww.ArgumentError, "arguments of read_lines .* not as int"),  # type: ignore[arg-type]
+        (lambda: node.disable_peer_access(0, 1), ww.ArgumentError, "GPU 0 has no access to the memory of GPU 1"),
     ):
         with pytest.raises(kind, match=said):
             call()

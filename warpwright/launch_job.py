@@ -442,6 +442,8 @@ class Job:
         if self.launcher.kernel.gpu.timing != "sampled" or self.timing is None or self.timing.sampling is not None:
             return ""
         waits = is_cooperative(self.context.program) or watches_memory(self.launcher.kernel._loaded)
+        if self.samples_steps():
+            return "its steps between grid barriers did not repeat before its end"
         small = plan(self.launcher.chip, self.context.geometry.blocks, self.launcher.resident) is None
         return "" if small and not waits else self._not_sampled()
 

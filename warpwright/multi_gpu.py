@@ -9,6 +9,7 @@ print(node.topology())
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from warpwright.api import GPU
@@ -75,7 +76,7 @@ class System:
 
         Raises:
             UnsupportedError: the machine has no such route, as ``cudaErrorPeerAccessUnsupported``.
-            ArgumentError: both are the same GPU.
+            ArgumentError: both are the same GPU, or not given as numbers.
             IndexError: there is no such GPU.
         """
         self._check(first, second)
@@ -94,7 +95,7 @@ class System:
         """Undo :meth:`enable_peer_access`: a later access of the first GPU's kernels is a fault.
 
         Raises:
-            ArgumentError: the access is not enabled, as ``cudaErrorPeerAccessNotEnabled``.
+            ArgumentError: the access is not enabled, as ``cudaErrorPeerAccessNotEnabled``, or a GPU is not given as a number.
             IndexError: there is no such GPU.
         """
         self._check(first, second)
@@ -211,8 +212,10 @@ class System:
         return topology_matrix(self.machine)
 
     def _check(self, *ordinals: int) -> None:
-        """Raises IndexError for a number of a GPU that the machine lacks."""
+        """Raises IndexError for the number of a GPU that the machine lacks, and ArgumentError for what is not a whole number."""
         for ordinal in ordinals:
+            if not isinstance(ordinal, Integral):
+                raise ArgumentError(f"a GPU's number is expected (0 for gpus[0]), not {type(ordinal).__name__}")
             if not 0 <= ordinal < len(self.gpus):
                 raise IndexError(f"{self.machine.name} has no GPU {ordinal}: its GPUs are 0 to {len(self.gpus) - 1}")
 
@@ -222,11 +225,19 @@ class System:
         Raises:
             ArgumentError: it is not a launch, or its kernel belongs to no GPU of this machine.
         """
-        from warpwright.kernel import Launcher
+        from warpwright.kernel import Kernel, Launcher
 
         match launch:
             case (Launcher() as launcher, list() | tuple()):
                 pass
+            case (Kernel() as kernel, _):
+                raise ArgumentError(
+                    f"launch() takes {kernel.name} with its grid and block: (kernel[grid, block], [argument, …])"
+                )
+            case (Launcher() as launcher, arguments):
+                raise ArgumentError(
+                    f"the arguments of {launcher.kernel.name} are given as a list or tuple, not as {type(arguments).__name__}"
+                )
             case _:
                 raise ArgumentError(
                     f"launch() takes pairs (kernel[grid, block], [argument, …]), not {type(launch).__name__}"

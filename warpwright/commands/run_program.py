@@ -100,18 +100,21 @@ def run(
     With --check, the findings are printed, and the exit code is 1 if there is an error among them. Launches are then timed only with
     --timing full or --report: each runs twice, first checked, then timed.
     """
+    from warpwright.environment import setting
     from warpwright.programs import is_python_file
     from warpwright.session import TIMED_OUT, session
 
     o, report = options, options.report
     data = data_files(o.json, o.csv, o.parquet)
-    gpu, timing, check = gpus_of(o.system, o.gpu), o.timing, o.check
+    gpu, timing = gpus_of(o.system, o.gpu), o.timing
     check_options(context, gpu, timing, program, report, *data)
+    # The variable alone would check the program's launches without showing what was found.
+    check = o.check or setting("CHECK", str, "") or None
     if check is None or timing is not None or report is not None:
         compile_ahead(timing)
     session.notes_origins = report is not None or any(data)
     if check is not None:
-        start_checks(check, o.check_level)
+        start_checks(check, o.check_level or setting("CHECK_LEVEL", str, "") or None)
         timing = timing or ("full" if report is not None else None)
     elif o.check_level is not None:
         raise fail("--check-level has no effect without --check: add --check", MISUSED)
