@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,14 +14,6 @@ from warpwright.toolchain.compile_errors import CompileError
 from warpwright.toolchain.interruptible import Interruptible
 
 SOURCE = "__global__ void k(float *x) { x[threadIdx.x] *= 2; }"
-
-
-@pytest.fixture
-def interrupts() -> Iterator[None]:
-    """Python's handler of Ctrl-C: a shell's background jobs, among them some CI's, begin with the signal ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def test_the_result_and_the_errors_of_the_call_are_its_own() -> None:
@@ -35,7 +26,7 @@ def test_the_result_and_the_errors_of_the_call_are_its_own() -> None:
         Interruptible(fails).run()
 
 
-@pytest.mark.usefixtures("interrupts")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_interrupts_a_call_that_python_cannot() -> None:
     """The call stays in the library until it is asked to stop; the main thread is interrupted before that."""
     asked = threading.Event()
@@ -51,7 +42,7 @@ def test_ctrl_c_interrupts_a_call_that_python_cannot() -> None:
     assert asked.is_set()
 
 
-@pytest.mark.usefixtures("interrupts")
+@pytest.mark.usefixtures("interruptible")
 def test_a_call_that_does_not_give_up_is_abandoned() -> None:
     ends = threading.Event()
 
