@@ -453,3 +453,27 @@ assert call("cudaLaunchCooperativeKernelMultiDevice", ctypes.addressof(place), 9
     )
     done = run_program(program, {**os.environ, **ENVIRONMENT, "WARPWRIGHT_SYSTEM": "dgx-1"}, "12")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("chip", ["p100", "v100", "h200"])
+@pytest.mark.parametrize(("outside", "inside"), [("__shared__ int v[32];", ""), ("", "__shared__ int v[32];")])
+def test_shared_variables_of_code_that_is_not_linked_are_refused_with_the_reason(
+    chip: str, outside: str, inside: str
+) -> None:
+    source = f"""{outside} extern "C" __global__ void k(int *x) {{ {inside}
+        v[threadIdx.x] = x[threadIdx.x]; __syncthreads(); x[threadIdx.x] = v[31 - threadIdx.x]; }}"""
+    module = ww.GPU(chip, timing="off").compile(source, options=["-rdc=true"])
+    with pytest.raises(ww.ToolchainError, match=r"k uses a variable in shared memory \(.*v.*\).*omit the option"):
+        module["k"][1, 32](np.zeros(32, np.int32))
+
+
+@pytest.mark.parametrize("chip", ["v100", "a100", "h200"])
+def test_code_that_is_not_linked_finds_constants_by_index(chip: str) -> None:
+    source = """__constant__ int v[4] = {5, 6, 7, 8}; __constant__ int w[4] = {1, 2, 3, 4};
+        extern "C" __global__ void k(int *x) { x[threadIdx.x] = v[x[threadIdx.x]] + 100 * w[x[threadIdx.x]]; }"""
+    gpu = ww.GPU(chip, timing="off")
+    kept = gpu.zeros(1000)
+    x = np.arange(4, dtype=np.int32)
+    gpu.compile(source, options=["-rdc=true"])["k"][1, 4](x)
+    assert list(x) == [105, 206, 307, 408]
+    assert not kept.get().any()

@@ -65,6 +65,16 @@ _CLEARS = {72: 4, 73: 8}
 _LEFT = frozenset((68, 69))
 """R_CUDA_YIELD_OPCODE9_0 and R_CUDA_YIELD_CLEAR_PRED4_87: a linker may turn such a YIELD into a NOP; it stays here."""
 
+_LAID_OUT_BY_LINKERS = {
+    ".nv.shared": "shared memory",
+    ".nv_debug.shared": "shared memory",
+    ".nv.constant": "constant memory",
+}
+"""How sections begin whose variables get their places from a linker in code that is compiled for separate linking, a file's own and a function's."""
+
+_IN_BANK = 59
+"""R_CUDA_ABS16_32, which for a constant is its place in the bank (``c[0x3][R2+…]``), not a part of its address."""
+
 CODE_ALIGNMENT = 128
 """Alignment in bytes of every code section."""
 
@@ -141,12 +151,21 @@ def relocate(
             continue
         if r.type in _LEFT:
             continue
+        kind = next((kind for start, kind in _LAID_OUT_BY_LINKERS.items() if r.target_section.startswith(start)), "")
+        if kind == "shared memory" or (kind and r.type not in FIELDS):
+            raise CubinError(
+                f"{module.name}: {r.section.removeprefix('.text.')} uses a variable in {kind} ({r.symbol}), for which code that is compiled for separate linking "
+                "(-rdc=true, -dc) must be linked first: omit the option, or build the program with nvcc, which links it."
+            )
         if r.type not in FIELDS:
             raise CubinError(
                 f"{module.name}: relocation type {r.type} of {r.symbol} in {r.section} at {r.offset:#x} is not known. "
                 "Link the cubin completely (nvcc without -dc) or give PTX."
             )
-        value = _address(module, r, addresses, bases) + r.addend
+        if r.type == _IN_BANK and r.target_section.startswith(".nv.constant"):
+            value = r.target_offset + r.addend
+        else:
+            value = _address(module, r, addresses, bases) + r.addend
         _patch(module, r, place, value)
     return Image({n: bytes(c) for n, c in code.items()}, module.data | {n: bytes(c) for n, c in data.items()})
 
