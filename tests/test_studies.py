@@ -99,7 +99,7 @@ def test_studies_are_listed_and_unknown_ones_refused() -> None:
         *[("sync-table5", 0), ("tesla-table1", 1), ("tesla-peaks", 0), ("tesla-coalescing", 3), ("sync-figure8", 0)],
         *[("sync-table1", 1), ("sync-table4", 1), ("sync-table6", 0), ("sync-table7", 1), ("sync-table8", 0)],
         *[("sync-table9", 2), ("sync-figure6", 0), ("sync-figure7", 0), ("sync-figure9", 0), ("sync-figure10", 2)],
-        *[("volta-fig1", 0), ("volta-fig2", 0), ("volta-fig5", 0), ("volta-fig6", 0), ("links", 0), ("all-reduce", 0)],
+        *[("volta-fig1", 0), ("volta-fig2", 0), ("volta-fig5", 0), ("volta-fig6", 0), ("links", 0), ("all-reduce", 1)],
         *[("a100-table3", 0), ("volta-demos", 0), ("sync-figure11", 0), ("sync-figure12", 0), ("sync-figure13", 0)],
         *[("a100-table2", 0), ("a100-fig14", 0), ("a100-fig34", 2), ("a100-atomics", 0), ("a100-compression", 3)],
         *[
