@@ -275,7 +275,7 @@ WHOLE_LINE, FIRST_WORD, SECOND_SECTOR = affine(device(0)), affine(device(0), 0, 
 
 
 def found_in_l1(*steps: Step, wait: bool = True, chip: str = "h200") -> float:
-    """Sectors that the last load finds in L1 behind the others' steps, each of which waits for the load before it."""
+    """Sectors that the last load finds in L1 after the other steps. Each step waits for the load before it."""
 
     def hits(these: tuple[Step, ...]) -> float:
         kernel = Synthetic()
@@ -314,7 +314,7 @@ def test_l1_keeps_what_stores_write() -> None:
 
 
 def lost_behind(first: list[int], then: list[int], apart: int) -> float:
-    """Sectors of a line that a load lacks long behind two stores that issue so many cycles apart."""
+    """Sectors of a line that a load does not find in L1, long after two stores that issue ``apart`` cycles apart."""
     kernel = Synthetic()
     for cycles in (apart, 400):
         kernel.add("STG", reads=[0, 1], access=GLOBAL4, kind="store", stall=1)

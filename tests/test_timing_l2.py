@@ -22,7 +22,7 @@ def test_a_write_takes_its_home_for_the_request_and_for_each_sector(sectors: int
 
 
 def lines_far_away(m: np.ndarray, count: int) -> list[int]:
-    """Lines of one slice that lies in the other partition than the SM that asks."""
+    """Lines of one slice in the partition that is not the SM's own."""
     half = m[s.chip.slices] // 2
     homes = {line: int(ask(m, 4, line, 0, 0, 0)) for line in range(200 * count)}
     first = next(home for home in homes.values() if home >= half)

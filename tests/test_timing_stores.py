@@ -40,7 +40,7 @@ def stores_at_l2(apart: int, second: int = 4) -> float:
 
 
 def test_a_store_joins_the_line_that_has_not_left_the_buffer() -> None:
-    # A line leaves 16 cycles behind the end of its last store, which takes one, when no other store has come.
+    # A line leaves 16 cycles after the end of its last store, which takes one cycle, unless another store comes.
     assert stores_at_l2(16) == 1
     assert stores_at_l2(17) == 2
     assert stores_at_l2(4, second=LINE) == 2

@@ -90,16 +90,17 @@ def global_passes(m: Any, sm: s.SM, addresses: Addresses, size: int, space: int,
 
 @core
 def load_passes(
-    m: Any, code: Any, sm: s.SM, row: s.Instruction, addresses: Addresses, n: int, space: int
+    m: Any, code: Any, sm: s.SM, row: s.Instruction, addresses: Addresses, n: int, space: int, ruled: bool
 ) -> tuple[int, int, int]:
     """Like ``global_passes``, under the chip's rules for the instruction's unit and space.
 
     Args:
         n: lines of the load, which are in the SM's scratch.
+        ruled: what ``by_rule`` returns for it.
     """
     texture = code[row.latency]
     narrow = m[s.chip.l1_data_sectors] < m[s.chip.line_sectors]
-    if by_rule(m, space, s.OP_LOAD, texture):
+    if ruled:
         passes = transaction_passes(m, addresses, n, code[row.extra] & s.FILTERED)
     elif texture:
         passes = 1
@@ -248,7 +249,7 @@ def access(m: Any, code: Any, sm: s.SM, sc: s.SubCore, w: s.Warp, row: s.Instruc
         else:
             n = fill_lines(m, sm, w, addresses, size, space)
         if operation == s.OP_LOAD:
-            passes, data, takes = load_passes(m, code, sm, row, addresses, n, space)
+            passes, data, takes = load_passes(m, code, sm, row, addresses, n, space, ruled)
             interval = way_cycles(m, code[row.reads], max(size >> 2, 1))
             start = enter_with_passes(m, sm, sc, w, time, passes, interval, takes)
             looked = behind_stores(m, sm, start)

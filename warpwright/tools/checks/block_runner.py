@@ -525,7 +525,7 @@ def release_next(t: Any, launch: Any) -> bool:
 
 @core
 def complete_or_tell(t: Any, launch: Any, number: int) -> bool:
-    """Complete a barrier, unless Python must be told first: then returns True, and the next call completes it."""
+    """Complete a barrier. If Python must be told first, return True instead; the next call completes it."""
     if t[T_TOLD] == 0 and is_of_interest(t, launch, number):
         t[T_TOLD] = 1
         return True

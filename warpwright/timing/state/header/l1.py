@@ -121,6 +121,6 @@ class L1Words(Unit):
         "sectors",
         "of a calendar bucket",
     )
-    local_physical = derived(lambda z: 1 << 50, "address", "where local memory lies for caches")
+    local_physical = derived(lambda z: 1 << 50, "address", "where local memory begins in the addresses of caches")
     l1_replacement = word("host address", "the launch's replacement of L1; 0: the model's own")
     bad_replacement = word("", "it chose a way that no set has")
